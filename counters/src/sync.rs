@@ -1,0 +1,62 @@
+//! Atomics, cells and the spin hint: the only file of this crate that names `core`'s.
+//!
+//! A variant imports them from `super::sync`, so that the model tests can compile the same file
+//! again, by `#[path]`, under a `sync` module made of loom's types. The four primitive crates
+//! carry identical copies of this file; a test compares them byte for byte.
+
+/// Atomic types and orderings.
+pub mod atomic {
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+/// Interior mutability through closures, in the shape that model checkers can watch.
+pub mod cell {
+    /// A cell whose content is reached through raw pointers handed to closures.
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T: ?Sized>(core::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// Wraps `value`.
+        pub const fn new(value: T) -> Self {
+            Self(core::cell::UnsafeCell::new(value))
+        }
+
+        /// Gives the content back.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    impl<T: ?Sized> UnsafeCell<T> {
+        /// Calls `f` with a pointer to read through. Dereferencing it is the caller's duty: no
+        /// write may happen at the same time.
+        #[inline(always)]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Calls `f` with a pointer to write through. Dereferencing it is the caller's duty: no
+        /// other access may happen at the same time.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+/// Tells the CPU that this is a waiting loop (`pause`, `isb`, `yield`).
+#[inline(always)]
+pub fn spin_loop() {
+    core::hint::spin_loop();
+}
+
+/// Emits the functions as `const fn`; under loom, whose constructors are not const, as `fn`.
+macro_rules! const_fn {
+    ($($(#[$attribute:meta])* $visibility:vis fn $name:ident $arguments:tt -> $result:ty $body:block)*) => {
+        $($(#[$attribute])* $visibility const fn $name $arguments -> $result $body)*
+    };
+}
+pub(crate) use const_fn;

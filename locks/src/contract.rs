@@ -1,0 +1,110 @@
+//! What a lock promises: the traits that every variant implements and every driver uses.
+
+use core::fmt;
+
+/// Mutual exclusion between the callers of [`lock`](RawLock::lock) and
+/// [`unlock`](RawLock::unlock).
+///
+/// The slot is what a waiter brings and the holder keeps: `()` for locks without context, the
+/// queue node for MCS and its kin. What must travel from `lock` to `unlock` lives in it.
+///
+/// # Safety
+/// An implementation guarantees that
+/// - between the return of `lock` and the call of `unlock` no other call of `lock` (or of a
+///   successful [`try_lock`](TryLock::try_lock)) on the same lock returns;
+/// - everything written before `unlock` is visible after the `lock` that follows it;
+/// - a slot is no longer referred to once `unlock` has returned.
+pub unsafe trait RawLock: Send + Sync {
+    /// What a waiter brings and the holder keeps.
+    type Slot: Default;
+
+    /// What the algorithm is and is not.
+    const PROPERTIES: Properties;
+
+    /// Waits until the caller is the only holder.
+    ///
+    /// # Safety
+    /// Until the matching [`unlock`](Self::unlock) has returned, `slot` stays where it is, is
+    /// alive, and is passed to no other `lock` or `try_lock`, of this or of another lock.
+    unsafe fn lock(&self, slot: &Self::Slot);
+
+    /// Lets the next waiter in.
+    ///
+    /// # Safety
+    /// The caller holds the lock, having taken it with this `slot`.
+    unsafe fn unlock(&self, slot: &Self::Slot);
+}
+
+/// A lock that can be asked without waiting.
+///
+/// # Safety
+/// As for [`RawLock`]: `true` means that the caller is the only holder.
+pub unsafe trait TryLock: RawLock {
+    /// Takes the lock if that needs no waiting. May fail spuriously only where the variant's
+    /// documentation says so.
+    ///
+    /// # Safety
+    /// As for [`RawLock::lock`]; after `false` the slot is free again.
+    unsafe fn try_lock(&self, slot: &Self::Slot) -> bool;
+}
+
+/// A lock that can stand in a `static`.
+pub trait ConstInit {
+    /// The unlocked lock.
+    const INIT: Self;
+}
+
+/// What an algorithm is and is not; the table in the crate's documentation is tested against it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Properties {
+    /// In which order waiters are served.
+    pub fairness: Fairness,
+    /// What a waiter does.
+    pub waiting: Waiting,
+    /// Whether the hand-over prefers waiters of the holder's NUMA node.
+    pub numa_aware: bool,
+}
+
+/// In which order waiters are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fairness {
+    /// Nobody waits: the null baseline.
+    NotALock,
+    /// Any waiter or newcomer may win, any number of times.
+    None,
+    /// First come, first served, from one atomic step of `lock` on.
+    Fifo,
+}
+
+/// What a waiter does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Waiting {
+    /// Nothing: the null baseline.
+    Nothing,
+    /// Spins, never enters the kernel.
+    Spins,
+    /// Spins a while, then sleeps in the kernel.
+    Blocks,
+}
+
+impl fmt::Display for Fairness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::NotALock => "-",
+            Self::None => "none",
+            Self::Fifo => "FIFO",
+        })
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nothing => "-",
+            Self::Spins => "spins",
+            Self::Blocks => "blocks",
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! MCS queue lock: FIFO, each waiter spins on a line of its own.
+//! # Algorithm
+//! `tail` points at the last waiter's slot. `lock` swaps its slot into `tail`; if there was a
+//! predecessor it links itself into that slot's `next` and spins on `waiting` in its own slot.
+//! `unlock` clears `waiting` in the slot that `next` names; without a successor it swings `tail`
+//! back to null, and if that fails it waits for the successor to finish linking.
+//! # Why
+//! Against `ticket` it removes the broadcast: a hand-off touches one waiter's line, however many
+//! wait. It adds a slot per waiter, an RMW to unlock when nobody waits, and a link to follow.
+//! # Shape
+//! | item | bytes | align | lines | written by |
+//! |---|---|---|---|---|
+//! | `McsLock` | 8 | 8 | 1 | arrivals and the last leaver |
+//! | slot | 128 | 128 | 2 | its waiter, predecessor (`waiting`), successor (`next`) |
+//! # Cost
+//! Uncontended pair: 2 RMWs, 1 load, 2 stores, 2 lines. Hand-off with n waiters: 1 transfer to
+//! write `waiting`, 1 for the waiter to read it, whatever n is.
+//! # Progress
+//! Blocking; FIFO from the swap on. A preempted waiter stops all waiters behind it.
+//! # Invariants
+//! - I1: a slot is in the queue from the swap in `lock` until its `unlock` has seen that `tail`
+//!   went back to null or has written the successor's `waiting`; the caller keeps it alive so long.
+//! - I2: `next` of a queued slot is written once, by the waiter that swapped it out of `tail`.
+//! - I3: `waiting` is cleared once, by the predecessor named in I2.
+//! # Synchronization
+//! | edge | release side | acquire side | publishes |
+//! |---|---|---|---|
+//! | E1 | `waiting = false` in `unlock` | load of `waiting` in `lock` | the critical section's writes |
+//! | E2 | exchange of `tail` to null in `unlock` | swap of `tail` in `lock`, exchange in `try_lock` | the critical section's writes, when nobody waited |
+//! | E3 | swap of `tail` in `lock`, exchange in `try_lock` | swap of `tail` by the next arrival | the slot's initial values, before the successor writes `next` |
+//! | E4 | store of `next` in `lock` | load of `next` in `unlock` | the successor's initial `waiting`, before it is cleared |
+//! # Errors and limits
+//! A slot serves one acquisition at a time. A guard that borrows a caller's slot would be unsound
+//! when it is forgotten, so [`Mutex::with`](crate::Mutex::with) keeps the slot on its own stack.
+//! # References
+//! J. M. Mellor-Crummey, M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory
+//! Multiprocessors", ACM TOCS 9(1), 1991, section 2.4. Differs from the paper in: slots padded to
+//! a pair of lines.
+
+use core::marker::PhantomData;
+use core::ptr;
+
+use crossbeam_utils::CachePadded;
+
+use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::relax::{Relax, Spin};
+use super::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use super::sync::const_fn;
+
+/// Queues waiters in a linked list of their own slots.
+///
+/// ```
+/// use locks::{McsLock, Mutex};
+/// let total = Mutex::<u64, McsLock>::new(0);
+/// total.with(|total| *total += 1);
+/// assert_eq!(total.into_inner(), 1);
+/// ```
+#[derive(Debug)]
+pub struct McsLock<R = Spin> {
+    tail: AtomicPtr<Node>,
+    relax: PhantomData<fn() -> R>,
+}
+
+#[derive(Debug)]
+struct Node {
+    next: AtomicPtr<Node>,
+    waiting: AtomicBool,
+}
+
+/// A waiter's place in the queue, on a pair of lines of its own.
+#[derive(Debug)]
+pub struct McsSlot(CachePadded<Node>);
+
+impl Default for McsSlot {
+    fn default() -> Self {
+        Self(CachePadded::new(Node {
+            next: AtomicPtr::new(ptr::null_mut()),
+            waiting: AtomicBool::new(false),
+        }))
+    }
+}
+
+impl McsSlot {
+    fn node(&self) -> *mut Node {
+        ptr::from_ref::<Node>(&self.0).cast_mut()
+    }
+}
+
+impl<R> McsLock<R> {
+    const_fn! {
+        /// Makes an unlocked lock.
+        pub fn new() -> Self {
+            Self { tail: AtomicPtr::new(ptr::null_mut()), relax: PhantomData }
+        }
+    }
+}
+
+impl<R> Default for McsLock<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// SAFETY: the queue has one head; a caller leaves `lock` when it found `tail` null or when its
+// predecessor cleared `waiting` (I3), which happens in that one's `unlock`. E1 and E2 hand the
+// writes on. By I1 no slot is referred to after its `unlock`.
+unsafe impl<R: Relax> RawLock for McsLock<R> {
+    type Slot = McsSlot;
+    const PROPERTIES: Properties =
+        Properties { fairness: Fairness::Fifo, waiting: Waiting::Spins, numa_aware: false };
+
+    #[inline]
+    unsafe fn lock(&self, slot: &McsSlot) {
+        let node = &slot.0;
+        // ORDERING: Relaxed - the slot is private until the swap below, whose release side (E3)
+        // and the link's (E4) publish it.
+        node.next.store(ptr::null_mut(), Ordering::Relaxed);
+        // ORDERING: Relaxed - as the line above.
+        node.waiting.store(true, Ordering::Relaxed);
+        // ORDERING: AcqRel; acquire E2 - nobody waited: see the last holder's writes; acquire E3 -
+        // see the predecessor's initial values; release E3 - publish our own.
+        let predecessor = self.tail.swap(slot.node(), Ordering::AcqRel);
+        if predecessor.is_null() {
+            return;
+        }
+        // SAFETY: by I1 the predecessor's slot is alive: it cannot leave the queue before it has
+        // seen our link.
+        let link = unsafe { &(*predecessor).next };
+        // ORDERING: Release, E4 - publishes our `waiting` before the predecessor clears it.
+        link.store(slot.node(), Ordering::Release);
+        let mut relax = R::new();
+        // ORDERING: Acquire, E1 - the holder sees the last holder's writes.
+        while node.waiting.load(Ordering::Acquire) {
+            relax.relax();
+        }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, slot: &McsSlot) {
+        // ORDERING: Acquire, E4 - the successor's `waiting` is set before we clear it.
+        let mut next = slot.0.next.load(Ordering::Acquire);
+        if next.is_null() {
+            // ORDERING: Release on success, E2 - hands the writes to whoever finds `tail` null;
+            // Relaxed on failure - nothing is read through the value.
+            let left = self.tail.compare_exchange(
+                slot.node(),
+                ptr::null_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            if left.is_ok() {
+                return;
+            }
+            let mut relax = R::new();
+            while next.is_null() {
+                relax.relax();
+                // ORDERING: Acquire, E4 - as above.
+                next = slot.0.next.load(Ordering::Acquire);
+            }
+        }
+        // SAFETY: by I1 the successor's slot is alive: it waits until we clear its flag.
+        let waiting = unsafe { &(*next).waiting };
+        // ORDERING: Release, E1 - hands the critical section's writes to the next holder.
+        waiting.store(false, Ordering::Release);
+    }
+}
+
+// SAFETY: as for `RawLock`: success means having found `tail` null.
+unsafe impl<R: Relax> TryLock for McsLock<R> {
+    #[inline]
+    unsafe fn try_lock(&self, slot: &McsSlot) -> bool {
+        // ORDERING: Relaxed - the slot is private until the exchange publishes it (E3).
+        slot.0.next.store(ptr::null_mut(), Ordering::Relaxed);
+        // ORDERING: AcqRel on success; acquire E2 - see the last holder's writes; release E3 -
+        // publish our slot. Relaxed on failure - nothing is read.
+        self.tail
+            .compare_exchange(ptr::null_mut(), slot.node(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+}

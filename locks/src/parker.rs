@@ -1,0 +1,19 @@
+//! Parkers: how a waiter sleeps until the word it waits for has changed.
+
+use super::sync::atomic::AtomicU32;
+
+/// Puts threads to sleep on a word and wakes them; a type parameter of the blocking locks.
+///
+/// # Safety
+/// An implementation guarantees that
+/// - `park` returns if the word differs from `expected` when it looks, and that looking and going
+///   to sleep are one step against `unpark_one`: a change followed by `unpark_one` is never slept
+///   through;
+/// - `unpark_one` does not read through `word`: the lock may have been freed by then.
+pub unsafe trait Parker: Send + Sync + 'static {
+    /// Sleeps while the word holds `expected`; may return at any time for no reason.
+    fn park(word: &AtomicU32, expected: u32);
+
+    /// Wakes at most one sleeper of the word at this address, if there is one.
+    fn unpark_one(word: *const AtomicU32);
+}
