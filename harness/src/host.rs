@@ -1,0 +1,147 @@
+//! The host's fingerprint: what a figure must be read with.
+
+use std::fs;
+
+use serde_json::{Map, Value, json};
+use topology::Topology;
+
+use crate::unavailable::Unavailable;
+
+/// What the program knows about its own build.
+#[derive(Debug, Clone, Copy)]
+pub struct Build {
+    /// The compiler that built the program.
+    pub rustc: &'static str,
+    /// The commit it was built from.
+    pub commit: &'static str,
+}
+
+/// Gives the fingerprint for a run header. What the host does not say is a typed reason.
+pub fn fingerprint(topology: &Topology, build: Build) -> Map<String, Value> {
+    let cpuinfo = topology.cpuinfo.as_ref();
+    let quota = topology.cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref());
+    let known = |value: Option<String>, code: &str| match value {
+        Some(value) => Value::String(value),
+        None => missing(&Unavailable::new(code)),
+    };
+    let fields = [
+        ("name", known(host_name(), "no_host_name")),
+        ("cpu", known(cpuinfo.and_then(|info| info.model_name.clone()), "no_cpuinfo")),
+        ("microcode", known(cpuinfo.and_then(|info| info.microcode.clone()), "no_microcode")),
+        ("kernel", known(first_line("/proc/sys/kernel/osrelease"), "no_procfs")),
+        ("cpus_allowed", Value::String(topology.usable().to_string())),
+        ("quota_cpus", quota.map_or(Value::Null, |quota| json!(quota.cpus))),
+        ("nodes", json!(topology.numa_nodes.iter().map(|node| node.id).collect::<Vec<_>>())),
+        ("governor", known(governor(topology), "no_cpufreq")),
+        ("smt", known(first_line("/sys/devices/system/cpu/smt/control"), "no_smt_control")),
+        ("thp", known(chosen("/sys/kernel/mm/transparent_hugepage/enabled"), "no_thp")),
+        ("aslr", known(first_line("/proc/sys/kernel/randomize_va_space"), "no_procfs")),
+        ("hypervisor", hypervisor(topology)),
+        ("rustc", Value::String(build.rustc.into())),
+        ("commit", Value::String(build.commit.into())),
+        ("date", Value::String(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
+    ];
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Gives the host's name as the kernel has it.
+pub fn host_name() -> Option<String> {
+    first_line("/proc/sys/kernel/hostname")
+}
+
+/// Gives what about the host spoils measurements, as far as it can be read without measuring.
+pub fn findings(topology: &Topology) -> Vec<Value> {
+    let mut findings = Vec::new();
+    let mut found = |check: &str, message: String| {
+        findings.push(json!({"check": check, "message": message}));
+    };
+    if let Some(hypervisor) = hypervisor(topology).as_str() {
+        found("hypervisor", format!("{hypervisor} may take CPUs away at any time (see steal)"));
+    }
+    if let Some(governor) = governor(topology).filter(|governor| governor != "performance") {
+        found(
+            "governor",
+            format!("the governor `{governor}` changes the clock rate with the load"),
+        );
+    }
+    if let Some(quota) = topology.cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref()) {
+        found(
+            "quota",
+            format!("a quota of {} CPUs ({}) stops threads that exceed it", quota.cpus, quota.file),
+        );
+    }
+    let load = first_line("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok());
+    if let Some(load) = load.filter(|&load: &f64| load > 0.5) {
+        found("load", format!("the load average is {load}: other programs compete for the CPUs"));
+    }
+    if topology.usable().len() < topology.cpus.online.len() {
+        let (usable, online) = (topology.usable(), &topology.cpus.online);
+        found("cpuset", format!("this process may use CPUs {usable} of {online} online"));
+    }
+    findings
+}
+
+fn missing(reason: &Unavailable) -> Value {
+    serde_json::to_value(reason).unwrap_or(Value::Null)
+}
+
+fn first_line(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}
+
+/// The word in brackets of a kernel file that lists its choices.
+fn chosen(path: &str) -> Option<String> {
+    let line = first_line(path)?;
+    let (_, rest) = line.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
+fn governor(topology: &Topology) -> Option<String> {
+    let cpu = topology.usable().first()?;
+    first_line(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"))
+}
+
+fn hypervisor(topology: &Topology) -> Value {
+    match &topology.cpuid {
+        topology::Cpuid::Read(facts) => match &facts.hypervisor {
+            Some(vendor) => json!(vendor),
+            None => Value::Null,
+        },
+        topology::Cpuid::Unavailable(reason) => {
+            missing(&Unavailable::because("no_cpuid", reason.reason()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_every_documented_field_and_no_empty_one() {
+        let host = Topology::this_host().unwrap();
+        let fingerprint = fingerprint(&host, Build { rustc: "rustc 1", commit: "abc" });
+        for field in [
+            "cpu",
+            "microcode",
+            "kernel",
+            "cpus_allowed",
+            "quota_cpus",
+            "nodes",
+            "governor",
+            "smt",
+            "thp",
+            "aslr",
+            "hypervisor",
+            "rustc",
+            "commit",
+            "date",
+        ] {
+            let value = fingerprint.get(field).unwrap_or_else(|| panic!("{field} is missing"));
+            assert_ne!(value, "", "{field}");
+        }
+        assert_eq!(fingerprint["cpus_allowed"], host.usable().to_string());
+    }
+}

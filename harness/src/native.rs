@@ -1,0 +1,620 @@
+//! The native engine: an experiment on this host's cores, repeated, checked and summarised.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use topology::Topology;
+
+use crate::clock::Clock;
+use crate::memory::{Granted, Policy};
+use crate::noise::{HostUsage, HostWatch};
+use crate::records::{Metric, Status};
+use crate::spin::{StepRate, ticks_per_step};
+use crate::stats::{jain, median, median_with_interval};
+use crate::team::{Team, TeamError};
+use crate::unavailable::Unavailable;
+use crate::window::{self, Plan, ThreadWindow, Work, overlap, start_skew};
+
+/// Overlap below which a repetition is made again.
+const LEAST_OVERLAP: f64 = 0.95;
+
+/// How often a repetition is made again before it is kept as it is.
+const ATTEMPTS: u32 = 4;
+
+/// Relative width of the interval from which on a point is noisy.
+const WIDEST_INTERVAL: f64 = 0.25;
+
+/// Relative change of the clock rate during a repetition from which on it counts as disturbed.
+const LARGEST_DRIFT: f64 = 0.05;
+
+/// What the threads of a point do, in the words of the command line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Nanoseconds of work inside a critical section.
+    pub critical_ns: u64,
+    /// Nanoseconds of work between two operations.
+    pub think_ns: u64,
+    /// Of 100 operations, how many only read.
+    pub read_percent: u64,
+    /// Threads that push; half of the threads if not said.
+    pub producers: Option<usize>,
+    /// Threads that pop; the others if not said.
+    pub consumers: Option<usize>,
+    /// Slots of a queue.
+    pub capacity: usize,
+    /// Bytes of a queue's element.
+    pub element_bytes: usize,
+    /// Bytes of an allocation.
+    pub alloc_bytes: usize,
+    /// Where pages shall lie.
+    pub memory: Memory,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self {
+            critical_ns: 0,
+            think_ns: 0,
+            read_percent: 0,
+            producers: None,
+            consumers: None,
+            capacity: 1024,
+            element_bytes: 8,
+            alloc_bytes: 64,
+            memory: Memory::Local,
+        }
+    }
+}
+
+impl Workload {
+    /// Gives the words that matter to `primitive`, as records carry them.
+    pub fn words(&self, primitive: &str) -> Map<String, Value> {
+        let mut words = vec![("think_ns", json!(self.think_ns))];
+        match primitive {
+            "locks" => words.push(("critical_ns", json!(self.critical_ns))),
+            "counters" => words.push(("read_percent", json!(self.read_percent))),
+            "queues" => {
+                words.push(("capacity", json!(self.capacity)));
+                words.push(("element_bytes", json!(self.element_bytes)));
+                let sides = [("producers", self.producers), ("consumers", self.consumers)];
+                words.extend(sides.into_iter().filter_map(|(word, n)| Some((word, json!(n?)))));
+            }
+            _ => words.push(("alloc_bytes", json!(self.alloc_bytes))),
+        }
+        words.push(("memory", json!(self.memory.to_string())));
+        words.into_iter().map(|(word, value)| (word.to_owned(), value)).collect()
+    }
+}
+
+/// Where pages shall lie, seen from the threads that use them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// On the thread's own node.
+    Local,
+    /// On the node farthest from the thread's own.
+    Remote,
+    /// In turn on every node with memory.
+    Interleave,
+    /// On this node.
+    Node(u32),
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => f.write_str("local"),
+            Self::Remote => f.write_str("remote"),
+            Self::Interleave => f.write_str("interleave"),
+            Self::Node(node) => write!(f, "node={node}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Memory {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "local" => Ok(Self::Local),
+            "remote" => Ok(Self::Remote),
+            "interleave" => Ok(Self::Interleave),
+            _ => word
+                .strip_prefix("node=")
+                .and_then(|node| node.parse().ok())
+                .map(Self::Node)
+                .ok_or_else(|| {
+                    format!("unknown memory `{word}`; one of local, remote, interleave, node=N")
+                }),
+        }
+    }
+}
+
+impl Memory {
+    /// Gives the policy for memory used from `node`; `None` is a machine without node numbers.
+    ///
+    /// # Errors
+    /// `one_node` when another node is asked for and there is none.
+    pub fn policy(self, topology: &Topology, node: Option<u32>) -> Result<Policy, Unavailable> {
+        let with_memory: Vec<u32> = topology
+            .numa_nodes
+            .iter()
+            .filter(|node| node.is_memoryless() != Some(true))
+            .map(|node| node.id)
+            .collect();
+        let one_node = || Unavailable::because("one_node", "this machine has memory on one node");
+        match (self, node) {
+            (Self::Node(node), _) => Ok(Policy::Node(node)),
+            (Self::Local, Some(node)) if with_memory.contains(&node) => Ok(Policy::Node(node)),
+            (Self::Local, _) => Ok(Policy::FirstTouch),
+            (Self::Remote, node) => with_memory
+                .iter()
+                .copied()
+                .filter(|&other| Some(other) != node)
+                .max_by_key(|&other| {
+                    let distance = node.and_then(|node| topology.distance(node, other));
+                    (distance, std::cmp::Reverse(other))
+                })
+                .filter(|_| with_memory.len() > 1)
+                .map(Policy::Node)
+                .ok_or_else(one_node),
+            (Self::Interleave, _) if with_memory.len() < 2 => Err(one_node()),
+            (Self::Interleave, _) => {
+                let mask = with_memory
+                    .iter()
+                    .filter(|&&node| node < 64)
+                    .fold(0, |mask, node| mask | 1_u64 << node);
+                Ok(Policy::Interleave(mask))
+            }
+        }
+    }
+}
+
+/// Under which conditions an experiment runs; what its driver builds it from.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    /// The CPU of each thread.
+    pub cpus: Vec<u32>,
+    /// The policy for memory that each thread has to itself.
+    pub own_memory: Vec<Policy>,
+    /// The policy for memory that the threads share: that of the first one.
+    pub shared_memory: Policy,
+    /// What the threads do.
+    pub workload: Workload,
+    /// Steps of work that fill a nanosecond.
+    pub steps: StepRate,
+    /// The seed of everything drawn at random.
+    pub seed: u64,
+}
+
+impl Conditions {
+    /// Gives the number of threads.
+    pub fn threads(&self) -> usize {
+        self.cpus.len()
+    }
+}
+
+type Verify = Box<dyn FnOnce(&[u64]) -> Result<(), String>>;
+
+/// Threads' works around one primitive, and the check that the primitive did its job.
+pub struct Experiment {
+    /// One work a thread.
+    pub works: Vec<Box<dyn Work>>,
+    /// Is given each thread's operations, warm-up included, when all have ended.
+    ///
+    /// Its error says what the primitive did wrong; the point is then broken.
+    pub verify: Verify,
+    /// What was granted to the memory that the threads share, if it was asked for.
+    pub granted: Option<Granted>,
+    /// Further facts for the record: bytes of the object and of a waiter, say.
+    pub facts: Vec<(&'static str, Metric)>,
+}
+
+impl fmt::Debug for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Experiment").field("threads", &self.works.len()).finish_non_exhaustive()
+    }
+}
+
+/// Makes an experiment anew for each repetition, so that addresses differ too.
+pub type Make = fn(&Conditions) -> Result<Experiment, Unavailable>;
+
+/// Why a repetition gave no figures.
+#[derive(Debug)]
+pub enum Failure {
+    /// It cannot be run here.
+    Unavailable(Unavailable),
+    /// The primitive or the machinery broke a promise.
+    Broken(String),
+}
+
+impl From<TeamError> for Failure {
+    fn from(error: TeamError) -> Self {
+        match error {
+            TeamError::Pin(error) => {
+                Self::Unavailable(Unavailable::because("not_pinned", error.to_string()))
+            }
+            TeamError::Spawn { .. } => {
+                Self::Unavailable(Unavailable::because("no_thread", error.to_string()))
+            }
+            TeamError::Panicked { .. } => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+/// One repetition's figures.
+#[derive(Debug, Clone)]
+pub struct Repetition {
+    windows: Vec<ThreadWindow>,
+    host: HostUsage,
+    /// Ticks of a step of known work after the window, over those before it.
+    drift: f64,
+    granted: Option<Granted>,
+    facts: Vec<(&'static str, Metric)>,
+}
+
+/// This host's cores, as an engine.
+#[derive(Debug)]
+pub struct Native {
+    topology: Topology,
+    clock: Clock,
+    steps: StepRate,
+    team: Team,
+    pmu: Unavailable,
+}
+
+impl Native {
+    /// Calibrates the clock and the work loop; takes about 70 ms.
+    pub fn new(topology: Topology) -> Self {
+        let clock = Clock::calibrated(&topology.cpuid);
+        let steps = StepRate::measured(&clock);
+        Self { topology, clock, steps, team: Team::new(), pmu: why_no_pmu() }
+    }
+
+    /// Tells which clock is used.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Gives the host's topology.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Gives the conditions for threads on `cpus`.
+    ///
+    /// # Errors
+    /// When the machine lacks the node that the workload's memory asks for.
+    pub fn conditions(
+        &self,
+        cpus: &[u32],
+        workload: &Workload,
+        seed: u64,
+    ) -> Result<Conditions, Unavailable> {
+        let own_memory = cpus
+            .iter()
+            .map(|&cpu| {
+                let node = self.topology.pu(cpu).and_then(|pu| pu.node);
+                workload.memory.policy(&self.topology, node)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Conditions {
+            cpus: cpus.to_vec(),
+            shared_memory: own_memory.first().copied().unwrap_or(Policy::FirstTouch),
+            own_memory,
+            workload: workload.clone(),
+            steps: self.steps,
+            seed,
+        })
+    }
+
+    /// Runs one repetition; makes it again when the threads did not run together.
+    ///
+    /// # Errors
+    /// When the experiment cannot be made or run here, or is broken.
+    pub fn repetition(
+        &mut self,
+        conditions: &Conditions,
+        make: Make,
+        window: Duration,
+    ) -> Result<Repetition, Failure> {
+        let plan = Plan { warm_up: window / 5, window, count_syscalls: false };
+        let mut best: Option<Repetition> = None;
+        for _ in 0..ATTEMPTS {
+            let repetition = self.once(conditions, make, plan)?;
+            let share = overlap(&repetition.windows);
+            if best.as_ref().is_none_or(|best| share > overlap(&best.windows)) {
+                best = Some(repetition);
+            }
+            if share >= LEAST_OVERLAP {
+                break;
+            }
+        }
+        best.ok_or_else(|| Failure::Broken("no attempt was made".into()))
+    }
+
+    /// Counts system calls in a pass of its own; per operation.
+    ///
+    /// # Errors
+    /// As for [`repetition`](Self::repetition).
+    pub fn syscalls_per_op(
+        &mut self,
+        conditions: &Conditions,
+        make: Make,
+        window: Duration,
+    ) -> Result<Result<f64, Unavailable>, Failure> {
+        let plan = Plan { warm_up: window / 5, window, count_syscalls: true };
+        let counted = self.once(conditions, make, plan)?;
+        let mut calls = 0;
+        for window in &counted.windows {
+            match &window.syscalls {
+                Some(Ok(count)) => calls += count,
+                Some(Err(reason)) => return Ok(Err(reason.clone())),
+                None => return Ok(Err(Unavailable::new("not_counted"))),
+            }
+        }
+        let ops: u64 = counted.windows.iter().map(|window| window.ops).sum();
+        if ops == 0 {
+            return Ok(Err(Unavailable::new("no_operations")));
+        }
+        Ok(Ok(calls as f64 / ops as f64))
+    }
+
+    fn once(
+        &mut self,
+        conditions: &Conditions,
+        make: Make,
+        plan: Plan,
+    ) -> Result<Repetition, Failure> {
+        let experiment = make(conditions).map_err(Failure::Unavailable)?;
+        let watch = HostWatch::new(&conditions.cpus, self.cgroup_stat());
+        let (before, rate_before) = (watch.now(), self.step_rate(conditions)?);
+        let works = experiment.works;
+        let windows = window::run(&mut self.team, &self.clock, &conditions.cpus, works, plan)?;
+        let (rate_after, after) = (self.step_rate(conditions)?, watch.now());
+        for window in &windows {
+            window.verdict.clone().map_err(Failure::Broken)?;
+        }
+        let ops: Vec<u64> = windows.iter().map(|window| window.ops_in_all).collect();
+        (experiment.verify)(&ops).map_err(Failure::Broken)?;
+        Ok(Repetition {
+            windows,
+            host: after.since(before),
+            drift: rate_after / rate_before,
+            granted: experiment.granted,
+            facts: experiment.facts,
+        })
+    }
+
+    /// Measures the clock rate where the first thread runs.
+    fn step_rate(&mut self, conditions: &Conditions) -> Result<f64, Failure> {
+        let clock = self.clock.clone();
+        let cpus = conditions.cpus.get(..1).unwrap_or_default();
+        let rates = self.team.run(cpus, vec![move || ticks_per_step(&clock)])?;
+        Ok(rates.first().copied().unwrap_or(1.0))
+    }
+
+    /// The statistics of the cgroup whose quota could stop us.
+    fn cgroup_stat(&self) -> Vec<PathBuf> {
+        let quota = self.topology.cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref());
+        let file = quota.map(|quota| PathBuf::from(&quota.file).with_file_name("cpu.stat"));
+        file.into_iter().collect()
+    }
+
+    /// Summarises the repetitions of a point.
+    pub fn summary(
+        &self,
+        repetitions: &[Repetition],
+        syscalls: Option<Result<f64, Unavailable>>,
+        seed: u64,
+    ) -> Summary {
+        let mut metrics = BTreeMap::new();
+        let samples =
+            |of: &dyn Fn(&Repetition) -> f64| -> Vec<f64> { repetitions.iter().map(of).collect() };
+        let ns_per_op = median_with_interval(&samples(&|r| self.ns_per_op(r)), seed);
+        let mut estimate = |name: &str, of: &dyn Fn(&Repetition) -> f64| {
+            let finite: Vec<f64> = samples(of).into_iter().filter(|x| x.is_finite()).collect();
+            let estimate = median_with_interval(&finite, seed);
+            metrics.insert(name.to_owned(), Metric::estimate(estimate, "no_operations"));
+        };
+        estimate("ns_per_op", &|r| self.ns_per_op(r));
+        estimate("ops_per_s", &|r| self.ops_per_s(r));
+        estimate("fairness_jain", &|r| jain(&r.shares()).unwrap_or(f64::NAN));
+        estimate("overhead_ns_per_op", &|r| self.overhead_ns(r) / r.ops() as f64);
+        estimate("overlap", &|r| overlap(&r.windows));
+        estimate("clock_drift", &|r| r.drift);
+        let skews = samples(&|r| start_skew(&r.windows) as f64);
+        metrics.insert(
+            "start_skew_ns".into(),
+            median(&skews).map_or_else(
+                || Metric::Missing(Unavailable::new("not_measured")),
+                |skew| Metric::figure(self.clock.ns(skew)),
+            ),
+        );
+        metrics.extend(totals(repetitions));
+        metrics.extend(granted(repetitions));
+        metrics.insert("syscalls_per_op".into(), syscalls_metric(syscalls));
+        for name in ["instructions_per_op", "llc_misses"] {
+            metrics.insert(name.into(), Metric::Missing(self.pmu.clone()));
+        }
+        let reasons = disturbances(repetitions, ns_per_op.map(|e| e.relative_width()));
+        Summary {
+            status: if reasons.is_empty() { Status::Ok } else { Status::Noisy },
+            reasons,
+            metrics,
+            ops_by_thread: ops_by_thread(repetitions),
+        }
+    }
+
+    /// One thread's time for an operation, in nanoseconds: the threads' times, less what reading
+    /// the clock cost, over the operations of all.
+    fn ns_per_op(&self, repetition: &Repetition) -> f64 {
+        let ticks: u64 = repetition.windows.iter().map(|w| w.end - w.start).sum();
+        (self.clock.ns(ticks as f64) - self.overhead_ns(repetition)) / repetition.ops() as f64
+    }
+
+    fn overhead_ns(&self, repetition: &Repetition) -> f64 {
+        let batches: u64 = repetition.windows.iter().map(|w| w.batches).sum();
+        self.clock.ns((batches * self.clock.reading_ticks) as f64)
+    }
+
+    /// Operations of all threads over the time from the first start to the last end.
+    fn ops_per_s(&self, repetition: &Repetition) -> f64 {
+        let first = repetition.windows.iter().map(|w| w.start).min().unwrap_or(0);
+        let last = repetition.windows.iter().map(|w| w.end).max().unwrap_or(0);
+        repetition.ops() as f64 * 1e9 / self.clock.ns((last - first) as f64)
+    }
+}
+
+/// What the repetitions of a point come to.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Whether the figures can be believed.
+    pub status: Status,
+    /// Why not, if not.
+    pub reasons: Vec<String>,
+    /// The figures.
+    pub metrics: BTreeMap<String, Metric>,
+    /// Operations of each thread over all repetitions.
+    pub ops_by_thread: Vec<u64>,
+}
+
+impl Repetition {
+    fn ops(&self) -> u64 {
+        self.windows.iter().map(|window| window.ops).sum()
+    }
+
+    fn shares(&self) -> Vec<u64> {
+        self.windows.iter().map(|window| window.ops).collect()
+    }
+
+    fn sum_of(&self, of: impl Fn(&crate::noise::ThreadUsage) -> u64) -> Option<u64> {
+        self.windows.iter().map(|window| window.usage.as_ref().map(&of)).sum()
+    }
+}
+
+fn ops_by_thread(repetitions: &[Repetition]) -> Vec<u64> {
+    let threads = repetitions.first().map_or(0, |first| first.windows.len());
+    (0..threads).map(|at| repetitions.iter().map(|r| r.windows[at].ops).sum()).collect()
+}
+
+/// Counts summed over the repetitions.
+fn totals(repetitions: &[Repetition]) -> BTreeMap<String, Metric> {
+    let sum = |of: &dyn Fn(&Repetition) -> Option<u64>, otherwise: &str| match repetitions
+        .iter()
+        .map(of)
+        .sum::<Option<u64>>()
+    {
+        Some(value) => Metric::Count { value },
+        None => Metric::Missing(Unavailable::new(otherwise)),
+    };
+    let usage = "no_rusage";
+    let cpu_ns: Option<u64> = repetitions.iter().map(|r| r.sum_of(|u| u.cpu_ns)).sum();
+    let cpu_seconds = match cpu_ns {
+        Some(ns) => Metric::figure(ns as f64 / 1e9),
+        None => Metric::Missing(Unavailable::new(usage)),
+    };
+    [
+        ("ops", sum(&|r| Some(r.ops()), usage)),
+        ("voluntary_switches", sum(&|r| r.sum_of(|u| u.voluntary_switches), usage)),
+        ("involuntary_switches", sum(&|r| r.sum_of(|u| u.involuntary_switches), usage)),
+        ("minor_faults", sum(&|r| r.sum_of(|u| u.minor_faults), usage)),
+        ("major_faults", sum(&|r| r.sum_of(|u| u.major_faults), usage)),
+        ("migrations", sum(&|r| Some(r.migrations()), usage)),
+        ("steal_ticks", sum(&|r| r.host.steal_ticks, "no_steal_time")),
+        ("throttled_us", sum(&|r| r.host.throttled_us, "no_quota")),
+        ("cpu_seconds", cpu_seconds),
+    ]
+    .into_iter()
+    .map(|(name, metric)| (name.to_owned(), metric))
+    .collect()
+}
+
+impl Repetition {
+    fn migrations(&self) -> u64 {
+        self.windows.iter().filter(|window| window.migrated).count() as u64
+    }
+}
+
+/// What was granted to the memory, and the driver's own facts, from the last repetition.
+fn granted(repetitions: &[Repetition]) -> BTreeMap<String, Metric> {
+    let mut metrics = BTreeMap::new();
+    let Some(last) = repetitions.last() else { return metrics };
+    let flag = |granted: &Result<(), Unavailable>| match granted {
+        Ok(()) => Metric::Count { value: 1 },
+        Err(reason) => Metric::Missing(reason.clone()),
+    };
+    if let Some(granted) = &last.granted {
+        let huge = match &granted.huge_bytes {
+            Ok(bytes) => Metric::Count { value: *bytes },
+            Err(reason) => Metric::Missing(reason.clone()),
+        };
+        metrics.insert("memory_huge_bytes".into(), huge);
+        metrics.insert("memory_populated".into(), flag(&granted.populated));
+        metrics.insert("memory_locked".into(), flag(&granted.locked));
+        metrics.insert("memory_on_node".into(), flag(&granted.policy));
+    }
+    metrics.extend(last.facts.iter().map(|(name, metric)| ((*name).to_owned(), metric.clone())));
+    metrics
+}
+
+fn syscalls_metric(syscalls: Option<Result<f64, Unavailable>>) -> Metric {
+    match syscalls {
+        Some(Ok(per_op)) => Metric::figure(per_op),
+        Some(Err(reason)) => Metric::Missing(reason),
+        None => Metric::Missing(Unavailable::new("not_counted")),
+    }
+}
+
+/// Says why the figures are noisy: what hit more than half of the repetitions, and a wide interval.
+fn disturbances(repetitions: &[Repetition], relative_width: Option<f64>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut often = |name: &str, hit: &dyn Fn(&Repetition) -> bool| {
+        let hits = repetitions.iter().filter(|r| hit(r)).count();
+        if hits * 2 > repetitions.len() {
+            reasons.push(format!("{name} in {hits} of {} repetitions", repetitions.len()));
+        }
+    };
+    often("involuntary context switches", &|r| {
+        r.sum_of(|usage| usage.involuntary_switches).is_some_and(|n| n > 0)
+    });
+    often("page faults", &|r| r.sum_of(|u| u.minor_faults + u.major_faults).is_some_and(|n| n > 0));
+    often("migrations", &|r| r.migrations() > 0);
+    often("stolen time", &|r| r.host.steal_ticks.is_some_and(|n| n > 0));
+    often("throttling by the quota", &|r| r.host.throttled_us.is_some_and(|n| n > 0));
+    often("drift of the clock rate", &|r| (r.drift - 1.0).abs() > LARGEST_DRIFT);
+    often("overlap below 0.95", &|r| overlap(&r.windows) < LEAST_OVERLAP);
+    if let Some(width) = relative_width.filter(|&width| width > WIDEST_INTERVAL) {
+        reasons.push(format!("the interval is {:.0} % of the median wide", width * 100.0));
+    }
+    reasons
+}
+
+/// Why hardware counters are not read.
+fn why_no_pmu() -> Unavailable {
+    const PERF_TYPE_HARDWARE: u32 = 0;
+    const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
+    const EXCLUDE_KERNEL_AND_HV: u64 = 1 << 5 | 1 << 6;
+    // The first version of `perf_event_attr`: 64 bytes.
+    let mut attributes = [0_u64; 8];
+    attributes[0] = u64::from(PERF_TYPE_HARDWARE) | 64 << 32;
+    attributes[1] = PERF_COUNT_HW_INSTRUCTIONS;
+    attributes[5] = EXCLUDE_KERNEL_AND_HV;
+    // SAFETY: the attributes are 64 bytes, as their size field says, and are only read.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0_u64) };
+    if descriptor < 0 {
+        let error = io::Error::last_os_error();
+        let code = match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => "pmu_not_permitted",
+            _ => "no_pmu",
+        };
+        return Unavailable::syscall(code, "perf_event_open", &error);
+    }
+    // SAFETY: closes the descriptor opened above.
+    unsafe { libc::close(descriptor as i32) };
+    Unavailable::because("pmu_not_read", "this version does not read hardware counters")
+}
