@@ -1,2 +1,32 @@
-//! Work in progress.
-fn main() {}
+//! The program `manycore`: parses, calls the library, prints, sets the exit code.
+
+mod cli;
+mod exit;
+mod list;
+mod rows;
+mod select;
+mod stdout;
+mod sweep_command;
+mod table;
+mod topology_command;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Topology(arguments) => topology_command::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
+        Command::Sweep(arguments) => sweep_command::run(*arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            stdout::note(&failure.to_string());
+            ExitCode::from(failure.code())
+        }
+    }
+}

@@ -39,9 +39,14 @@ pub fn fingerprint(topology: &Topology, build: Build) -> Map<String, Value> {
         ("hypervisor", hypervisor(topology)),
         ("rustc", Value::String(build.rustc.into())),
         ("commit", Value::String(build.commit.into())),
-        ("date", Value::String(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
+        ("date", Value::String(date("%Y-%m-%dT%H:%M:%SZ"))),
     ];
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Gives the time now, in UTC, as `strftime` writes it.
+pub fn date(format: &str) -> String {
+    jiff::Timestamp::now().strftime(format).to_string()
 }
 
 /// Gives the host's name as the kernel has it.

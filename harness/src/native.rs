@@ -197,20 +197,22 @@ impl Conditions {
     }
 }
 
-type Verify = Box<dyn FnOnce(&[u64]) -> Result<(), String>>;
+/// Figures that an experiment's own driver adds to the record.
+pub type Facts = Vec<(&'static str, Metric)>;
+
+type Verify = Box<dyn FnOnce(&[u64]) -> Result<Facts, String>>;
 
 /// Threads' works around one primitive, and the check that the primitive did its job.
 pub struct Experiment {
     /// One work a thread.
     pub works: Vec<Box<dyn Work>>,
-    /// Is given each thread's operations, warm-up included, when all have ended.
+    /// Is given each thread's operations, warm-up included, when all have ended and their works
+    /// are dropped. Gives further figures for the record: bytes of the object, say.
     ///
     /// Its error says what the primitive did wrong; the point is then broken.
     pub verify: Verify,
     /// What was granted to the memory that the threads share, if it was asked for.
     pub granted: Option<Granted>,
-    /// Further facts for the record: bytes of the object and of a waiter, say.
-    pub facts: Vec<(&'static str, Metric)>,
 }
 
 impl fmt::Debug for Experiment {
@@ -253,7 +255,7 @@ pub struct Repetition {
     /// Ticks of a step of known work after the window, over those before it.
     drift: f64,
     granted: Option<Granted>,
-    facts: Vec<(&'static str, Metric)>,
+    facts: Facts,
 }
 
 /// This host's cores, as an engine.
@@ -379,13 +381,13 @@ impl Native {
             window.verdict.clone().map_err(Failure::Broken)?;
         }
         let ops: Vec<u64> = windows.iter().map(|window| window.ops_in_all).collect();
-        (experiment.verify)(&ops).map_err(Failure::Broken)?;
+        let facts = (experiment.verify)(&ops).map_err(Failure::Broken)?;
         Ok(Repetition {
             windows,
             host: after.since(before),
             drift: rate_after / rate_before,
             granted: experiment.granted,
-            facts: experiment.facts,
+            facts,
         })
     }
 

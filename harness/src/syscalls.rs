@@ -34,7 +34,6 @@ mod imp {
     use std::sync::OnceLock;
 
     use crate::unavailable::Unavailable;
-    use crate::valgrind;
 
     const PR_SET_SYSCALL_USER_DISPATCH: i32 = 59;
     const DISPATCH_OFF: u64 = 0;
@@ -181,14 +180,8 @@ mod imp {
     /// Keeps other signals off the thread: their handlers return by a system call from outside of
     /// the exempt stretch, which must not be dispatched. Gives the mask to go back to.
     fn hold_signals() -> libc::sigset_t {
-        const NOT_HELD: [i32; 6] = [
-            libc::SIGSYS,
-            libc::SIGSEGV,
-            libc::SIGBUS,
-            libc::SIGFPE,
-            libc::SIGILL,
-            libc::SIGTRAP,
-        ];
+        const NOT_HELD: [i32; 6] =
+            [libc::SIGSYS, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
         // SAFETY: all-zero bytes are a valid set.
         let mut held = unsafe { std::mem::zeroed::<libc::sigset_t>() };
         let mut before = held;
@@ -215,17 +208,13 @@ mod imp {
             let _ = dispatch(DISPATCH_OFF);
             // SAFETY: reads one set, the one that was in force before.
             unsafe {
-                libc::pthread_sigmask(
-                    libc::SIG_SETMASK,
-                    &raw const self.signals,
-                    ptr::null_mut(),
-                )
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.signals, ptr::null_mut())
             };
         }
     }
 
     pub(super) fn count_in<T>(work: impl FnOnce() -> T) -> Result<(T, u64), Unavailable> {
-        if valgrind::is_running() {
+        if topology::running_under_valgrind() {
             return Err(Unavailable::because("no_syscall_dispatch", "running under valgrind"));
         }
         install_handler().map_err(|errno| {
@@ -297,7 +286,7 @@ mod tests {
         unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
         let inside = counted(|| {
             // SAFETY: sends this thread a signal that has a handler.
-            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
+            unsafe { libc::raise(libc::SIGUSR2) };
             HANDLED.load(Ordering::Relaxed)
         });
         if let Some((handled_inside, calls)) = inside {

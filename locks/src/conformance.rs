@@ -15,12 +15,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::Mutex as StdMutex;
 use std::thread;
 
 use crate::contract::{RawLock, TryLock};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::spin_loop;
 
 /// What a lock did that its contract forbids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Protected {
         if seen.iter().any(|&word| word != seen[0]) {
             self.torn.fetch_add(1, Ordering::Relaxed);
         }
-        core::hint::spin_loop();
+        spin_loop();
         for (word, old) in self.words.iter().zip(seen) {
             word.store(old + 1, Ordering::Relaxed);
         }

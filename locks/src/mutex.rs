@@ -1,11 +1,11 @@
 //! The safe face: data that is reached only while its lock is held.
 
-use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::contract::{ConstInit, Fairness, RawLock, TryLock};
+use crate::sync::cell::UnsafeCell;
 
 /// A value protected by the lock `L`.
 ///
@@ -95,14 +95,15 @@ impl<T: ?Sized, L: RawLock> Mutex<T, L> {
         unsafe { self.lock.lock(&slot) };
         let unlock = Unlock { lock: &self.lock, slot: &slot };
         // SAFETY: the lock is held until `unlock` is dropped, and `&mut T` cannot outlive `f`.
-        let result = f(unsafe { &mut *self.value.get() });
+        let result = self.value.with_mut(|value| f(unsafe { &mut *value }));
         drop(unlock);
         result
     }
 
     /// Reaches the value without locking: the exclusive borrow proves that nobody else can.
     pub fn get_mut(&mut self) -> &mut T {
-        self.value.get_mut()
+        // SAFETY: `self` is borrowed exclusively for as long as the result lives.
+        self.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
@@ -132,14 +133,14 @@ impl<T: ?Sized, L: RawLock<Slot = ()>> Deref for MutexGuard<'_, T, L> {
 
     fn deref(&self) -> &T {
         // SAFETY: the guard exists only while the lock is held.
-        unsafe { &*self.mutex.value.get() }
+        self.mutex.value.with(|value| unsafe { &*value })
     }
 }
 
 impl<T: ?Sized, L: RawLock<Slot = ()>> DerefMut for MutexGuard<'_, T, L> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the guard exists only while the lock is held, and is borrowed exclusively.
-        unsafe { &mut *self.mutex.value.get() }
+        self.mutex.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 

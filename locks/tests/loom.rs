@@ -152,31 +152,48 @@ fn model<L: RawLock + Default + 'static>(
     });
 }
 
-/// One thread locks, one tries: success must exclude and see the other's writes.
+/// Tries once, then locks: a slot is free again after success and after failure. Whether the first
+/// attempt succeeded.
+fn try_and_visit<L: TryLock>(shared: &(L, UnsafeCell<u64>)) -> bool {
+    let slot = L::Slot::default();
+    // SAFETY: the slot is a local and is unlocked below if it was taken.
+    let taken = unsafe { shared.0.try_lock(&slot) };
+    if taken {
+        // SAFETY: the lock is held; loom checks that claim.
+        shared.1.with_mut(|value| unsafe { *value += 1 });
+        // SAFETY: taken above with this slot.
+        unsafe { shared.0.unlock(&slot) };
+    }
+    visit(shared, &slot);
+    taken
+}
+
+/// One thread locks, one tries: success must exclude and see the other's writes. Loom explores too
+/// few orders if the main thread tries (with `ticket`, none in which it tries after the other's
+/// unlock), so each of the two does in turn.
 fn model_try<L: TryLock + Default + 'static>(name: &str) {
-    let executions = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&executions);
-    explore(name, 2, None, &executions, move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        let shared = loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
-        let other = {
-            let shared = loom::sync::Arc::clone(&shared);
-            loom::thread::spawn(move || visit(&shared, &L::Slot::default()))
-        };
-        let slot = L::Slot::default();
-        // SAFETY: the slot is a local and is unlocked below if it was taken.
-        let taken = unsafe { shared.0.try_lock(&slot) };
-        if taken {
-            // SAFETY: the lock is held; loom checks that claim.
-            shared.1.with_mut(|value| unsafe { *value += 1 });
-            // SAFETY: taken above with this slot.
-            unsafe { shared.0.unlock(&slot) };
-        }
-        visit(&shared, &slot); // a slot is free again after success and after failure
-        other.join().unwrap();
-        // SAFETY: all threads have ended.
-        assert_eq!(shared.1.with(|value| unsafe { *value }), 2 + u64::from(taken));
-    });
+    for spawned_tries in [false, true] {
+        let executions = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&executions);
+        explore(name, 2, None, &executions, move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let shared = loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
+            let run = move |shared: &(L, UnsafeCell<u64>), tries: bool| {
+                if tries {
+                    return try_and_visit(shared);
+                }
+                visit(shared, &L::Slot::default());
+                false
+            };
+            let other = {
+                let shared = loom::sync::Arc::clone(&shared);
+                loom::thread::spawn(move || run(&shared, spawned_tries))
+            };
+            let taken = run(&shared, !spawned_tries) | other.join().unwrap();
+            // SAFETY: all threads have ended.
+            assert_eq!(shared.1.with(|value| unsafe { *value }), 2 + u64::from(taken));
+        });
+    }
 }
 
 fn explore(

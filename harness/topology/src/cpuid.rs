@@ -92,7 +92,7 @@ fn on_this_host() -> Cpuid {
 
 #[cfg(target_arch = "x86_64")]
 fn on_this_host() -> Cpuid {
-    if crate::valgrind::running() {
+    if crate::valgrind::running_under_valgrind() {
         return Cpuid::Unavailable(CpuidUnavailable::Valgrind);
     }
     let cpuid = raw_cpuid::CpuId::new();

@@ -66,7 +66,6 @@ mod quota;
 mod sysfs;
 mod text;
 mod topology;
-#[cfg(target_arch = "x86_64")]
 mod valgrind;
 
 pub use caches::{Cache, CacheKind};
@@ -84,3 +83,4 @@ pub use nodes::{Distances, NodeSets, NumaNode};
 pub use places::Pu;
 pub use quota::Quota;
 pub use topology::Topology;
+pub use valgrind::running_under_valgrind;

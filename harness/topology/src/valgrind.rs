@@ -6,7 +6,8 @@ const RUNNING_ON_VALGRIND: u64 = 0x1001;
 
 /// Says whether this process runs under valgrind. On a bare CPU the question costs a few cycles.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn running() -> bool {
+#[must_use]
+pub fn running_under_valgrind() -> bool {
     let request: [u64; 6] = [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0];
     let mut answer: u64 = 0;
     // SAFETY: the four rotations add up to 128 bits, so rdi keeps its value, and the exchange of
@@ -28,12 +29,19 @@ pub(crate) fn running() -> bool {
     answer != 0
 }
 
+/// Says whether this process runs under valgrind; asked on x86-64 only, elsewhere `false`.
+#[cfg(not(target_arch = "x86_64"))]
+#[must_use]
+pub fn running_under_valgrind() -> bool {
+    false
+}
+
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     #[test]
     fn agrees_with_what_valgrind_preloads() {
         // Valgrind loads its core library into the process that it runs.
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        assert_eq!(super::running(), maps.contains("/vgpreload_"));
+        assert_eq!(super::running_under_valgrind(), maps.contains("/vgpreload_"));
     }
 }

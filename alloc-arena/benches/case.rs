@@ -1,0 +1,195 @@
+//! The workload of an arena: each thread allocates from one of its own, writes to the block, and
+//! resets the arena when it is full.
+//!
+//! One file for the crate's benchmark and for the program, which include it by `#[path]`.
+
+use core::alloc::Layout;
+use std::sync::{Arc, Mutex};
+
+use alloc_arena::{Arena, Frees, Map, Placement, Request};
+use harness::memory::Policy;
+use harness::native::{Conditions, Experiment, Memory};
+use harness::records::Metric;
+use harness::spin::chain;
+use harness::unavailable::Unavailable;
+use harness::window::Work;
+
+/// Bytes of each thread's arena: what the smallest row, the one inside its own type, holds.
+const ARENA_BYTES: usize = 64 << 10;
+
+struct Allocating<A> {
+    arena: A,
+    request: Request,
+    layout: Layout,
+    think: u64,
+    misaligned: u64,
+    exhausted: u64,
+    placements: Arc<Mutex<Vec<Placement>>>,
+    failed: Option<String>,
+}
+
+impl<A: Arena + Map + Send> Work for Allocating<A> {
+    /// Maps the arena again from the pinned thread: where pages lie may depend on who asks.
+    fn prepare(&mut self) {
+        match A::map(ARENA_BYTES, &self.request) {
+            Ok(arena) => self.arena = arena,
+            Err(error) => self.failed = Some(error.to_string()),
+        }
+    }
+
+    #[inline(never)]
+    fn batch(&mut self, ops: u64) -> u64 {
+        for _ in 0..ops {
+            let block = match self.arena.try_alloc_layout(self.layout) {
+                Ok(block) => block,
+                Err(_) => {
+                    self.arena.reset();
+                    match self.arena.try_alloc_layout(self.layout) {
+                        Ok(block) => block,
+                        Err(_) => {
+                            self.exhausted += 1;
+                            continue;
+                        }
+                    }
+                }
+            };
+            let first = block.cast::<u8>();
+            self.misaligned += u64::from(!first.addr().get().is_multiple_of(self.layout.align()));
+            // SAFETY: the block is this thread's, at least one byte long, until the next reset.
+            unsafe { first.write_volatile(1) };
+            chain(self.think);
+        }
+        ops
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        if let Some(error) = self.failed.take() {
+            return Err(format!("the arena could be mapped once but not again: {error}"));
+        }
+        if self.misaligned > 0 || self.exhausted > 0 {
+            return Err(format!(
+                "{} blocks were misaligned, {} allocations failed in an empty arena",
+                self.misaligned, self.exhausted
+            ));
+        }
+        if let Ok(mut placements) = self.placements.lock() {
+            placements.push(self.arena.placement());
+        }
+        Ok(())
+    }
+}
+
+/// Turns the thread's memory policy into a wish of the arena.
+fn request<A: Arena>(policy: Policy, memory: Memory) -> Result<Request, Unavailable> {
+    if memory == Memory::Local {
+        // Where the row cannot place its pages, or may not, that shows in its placement.
+        return Ok(match policy {
+            Policy::Node(node) => Request::on_node(node),
+            Policy::FirstTouch | Policy::Interleave(_) => Request::new(),
+        });
+    }
+    if !A::PROPERTIES.numa_bound {
+        return Err(Unavailable::because("not_numa_bound", "this arena cannot choose a node"));
+    }
+    match policy {
+        Policy::Node(node) => Ok(Request::on_node(node).strict()),
+        Policy::FirstTouch => Ok(Request::new()),
+        Policy::Interleave(_) => {
+            Err(Unavailable::because("no_interleave", "arenas lie on one node each"))
+        }
+    }
+}
+
+/// Builds the experiment for one arena; every block must be aligned, every empty arena must serve.
+///
+/// # Errors
+/// When an arena of that kind cannot be had, or the allocation does not fit it.
+pub(crate) fn experiment<A>(conditions: &Conditions) -> Result<Experiment, Unavailable>
+where
+    A: Arena + Map + Send + 'static,
+{
+    let workload = &conditions.workload;
+    let layout = Layout::from_size_align(workload.alloc_bytes, 8)
+        .map_err(|error| Unavailable::because("bad_layout", error.to_string()))?;
+    let placements = Arc::new(Mutex::new(Vec::new()));
+    let work = |&policy| -> Result<Box<dyn Work>, Unavailable> {
+        let request = request::<A>(policy, workload.memory)?;
+        let refused =
+            |error: &dyn core::fmt::Display| Unavailable::because("not_mapped", error.to_string());
+        let arena = A::map(ARENA_BYTES, &request).map_err(|error| refused(&error))?;
+        arena.try_alloc_layout(layout).map_err(|_| {
+            Unavailable::because("too_large", format!("{} bytes do not fit", layout.size()))
+        })?;
+        Ok(Box::new(Allocating {
+            arena,
+            request,
+            layout,
+            think: conditions.steps.steps(workload.think_ns),
+            misaligned: 0,
+            exhausted: 0,
+            placements: placements.clone(),
+            failed: None,
+        }))
+    };
+    let works = conditions.own_memory.iter().map(work).collect::<Result<_, _>>()?;
+    Ok(Experiment {
+        works,
+        granted: None,
+        verify: Box::new(move |_| {
+            let placements = placements.lock().map_err(|error| error.to_string())?;
+            let mut facts =
+                vec![("bytes_per_object", Metric::Count { value: size_of::<A>() as u64 })];
+            if A::PROPERTIES.frees != Frees::Nothing {
+                facts.extend(placement_facts(&placements));
+            }
+            Ok(facts)
+        }),
+    })
+}
+
+/// Where the pages of all threads' arenas were, as the kernel said.
+fn placement_facts(placements: &[Placement]) -> Vec<(&'static str, Metric)> {
+    let sum = |of: &dyn Fn(&Placement) -> Result<u64, String>, code: &str| match placements
+        .iter()
+        .map(of)
+        .sum::<Result<u64, String>>()
+    {
+        Ok(value) => Metric::Count { value },
+        Err(detail) => Metric::Missing(Unavailable::because(code, detail)),
+    };
+    let pages = |placement: &Placement, count: &dyn Fn(&alloc_arena::Pages) -> u64| {
+        placement.pages.as_ref().map(count).map_err(ToString::to_string)
+    };
+    let on_node = |placement: &Placement| match placement.requested {
+        Some(node) => pages(placement, &|pages| pages.on(node)),
+        None => Err("no node was asked for".to_owned()),
+    };
+    let verified = |placement: &Placement| match &placement.unverified {
+        None => Ok(1),
+        Some(reason) => Err(reason.to_string()),
+    };
+    let huge = |placement: &Placement| match &placement.huge_bytes {
+        Ok(bytes) => Ok(*bytes),
+        Err(reason) => Err(reason.to_string()),
+    };
+    vec![
+        ("pages_present", sum(&|p| pages(p, &alloc_arena::Pages::present), "pages_uncounted")),
+        ("pages_on_node", sum(&on_node, "pages_uncounted")),
+        ("arenas_verified", sum(&verified, "placement_unverified")),
+        ("huge_bytes", sum(&huge, "huge_pages_unknown")),
+    ]
+}
+
+/// Gives what the type states about itself, by name.
+pub(crate) fn properties<A: Arena>() -> Vec<(&'static str, String)> {
+    let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
+    let stated = A::PROPERTIES;
+    vec![
+        ("memory", stated.memory.to_string()),
+        ("numa_bound", yes(stated.numa_bound)),
+        ("frees", stated.frees.to_string()),
+        ("thread_safe", yes(stated.thread_safe)),
+        ("runs_drop", yes(stated.runs_drop)),
+        ("bytes", size_of::<A>().to_string()),
+    ]
+}

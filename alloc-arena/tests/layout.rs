@@ -1,0 +1,136 @@
+//! The Shape table of every variant's documentation, asserted; and the table of the crate's page
+//! against the code.
+
+use alloc_arena::{Arena, Bump, Inline, Map, MapError, NullArena, Request, Slice};
+use core::mem::{align_of, size_of};
+
+/// Size and alignment in bytes.
+fn shape<T>() -> [usize; 2] {
+    [size_of::<T>(), align_of::<T>()]
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn shapes_are_as_documented() {
+    assert_eq!(shape::<NullArena>(), [4160, 64]);
+    assert_eq!(shape::<Slice>(), [16, 8]);
+    assert_eq!(shape::<Bump<Slice>>(), [24, 8]);
+    assert_eq!(shape::<Inline<65536>>(), [65600, 64]);
+    assert_eq!(shape::<Inline<100>>(), [128, 64]);
+    assert_eq!(shape::<Bump<Inline<65536>>>(), [65664, 64]);
+    #[cfg(feature = "alloc")]
+    {
+        assert_eq!(shape::<alloc_arena::Heap>(), [32, 8]);
+        assert_eq!(shape::<Bump<alloc_arena::Heap>>(), [40, 8]);
+    }
+    #[cfg(all(feature = "memmap2", target_os = "linux"))]
+    {
+        assert_eq!(shape::<alloc_arena::Mmap>(), [48, 8]);
+        assert_eq!(shape::<alloc_arena::Huge>(), [48, 8]);
+        assert_eq!(shape::<alloc_arena::Numa>(), [48, 8]);
+        assert_eq!(shape::<alloc_arena::FirstTouch>(), [48, 8]);
+        assert_eq!(shape::<Bump<alloc_arena::Mmap>>(), [56, 8]);
+    }
+}
+
+#[test]
+fn every_row_can_be_made_from_a_size_and_a_wish() {
+    macro_rules! make {
+        ($($id:ident => $arena:ty, $kind:ident;)*) => { $(
+            let mut arena = Box::new(<$arena>::map(4096, &Request::new()).expect(stringify!($id)));
+            let block = arena.try_alloc_layout(core::alloc::Layout::new::<u64>());
+            assert_eq!(block.map(|block| block.len()), Ok(8), stringify!($id));
+            assert!(arena.capacity() >= 4096);
+            let most = <$arena as Arena>::PROPERTIES.most_bytes;
+            assert!(most.is_none_or(|most| most >= arena.capacity()));
+            arena.reset();
+            assert_eq!(arena.used(), 0);
+        )* };
+    }
+    alloc_arena::for_each_arena!(make);
+}
+
+/// A row that shares memory between threads would name atomics, and then needs a model.
+#[test]
+fn no_row_needs_a_model() {
+    let sources = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap();
+    let mut read = 0;
+    for source in sources {
+        let path = source.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        if !path.ends_with("sync.rs") {
+            assert!(!text.contains("sync::atomic"), "{path:?} needs a line in tests/loom.rs");
+            read += 1;
+        }
+    }
+    assert!(read > 10, "{read} sources");
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let errors = [
+        MapError::Unsupported,
+        MapError::PermissionDenied { syscall: "mbind" },
+        MapError::NodeAbsent(63),
+        MapError::NodeNotAllowed(63),
+        MapError::NodeWithoutMemory(63),
+        MapError::PolicyNotKept(63),
+        MapError::NotOnNode { node: 63, pages: 2 },
+        MapError::NoHugePages { bytes: 2 << 20 },
+        MapError::MemlockLimit { limit_bytes: 0, wanted_bytes: 4096 },
+        MapError::VmaLimit,
+        MapError::OutOfMemory,
+        MapError::LayoutOverflow,
+        MapError::TooLarge { most_bytes: 64 },
+        MapError::Zero,
+        MapError::Os { syscall: "mbind", errno: 22 },
+    ];
+    for error in errors {
+        let text = error.to_string();
+        let (what, remedy) = text.split_once("; ").expect("what is wrong; what to do");
+        assert!(what.len() > 10 && remedy.len() > 10, "{text}");
+        let named = format!("{error:?}");
+        if named.contains("63") {
+            assert!(text.contains("63"), "{text}");
+        }
+    }
+}
+
+#[cfg(all(feature = "memmap2", target_os = "linux", target_pointer_width = "64"))]
+macro_rules! table {
+    ($($id:ident => $arena:ty, $kind:ident;)*) => {
+        [$((
+            stringify!($id),
+            <$arena as Arena>::PROPERTIES,
+            size_of::<$arena>(),
+            stringify!($kind),
+        )),*]
+    };
+}
+
+#[test]
+#[cfg(all(feature = "memmap2", target_os = "linux", target_pointer_width = "64"))]
+fn the_documented_table_is_the_table() {
+    let page = include_str!("../src/lib.rs");
+    let documented: Vec<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | `"))
+        .map(|row| row.split('|').map(str::trim).collect::<Vec<_>>().join("|"))
+        .collect();
+    let yes = |property| if property { "yes" } else { "no" };
+    let rows: Vec<String> = alloc_arena::for_each_arena!(table)
+        .iter()
+        .map(|(id, properties, bytes, kind)| {
+            let link = documented
+                .iter()
+                .find(|row| row.starts_with(&format!("{id}`|")))
+                .and_then(|row| row.split('|').nth(1))
+                .unwrap_or("no row in lib.rs");
+            let (memory, frees) = (properties.memory, properties.frees);
+            let binds = yes(properties.numa_bound);
+            let (threads, drops) = (yes(properties.thread_safe), yes(properties.runs_drop));
+            format!("{id}`|{link}|{memory}|{binds}|{frees}|{threads}|{drops}|{bytes}|{kind}|")
+        })
+        .collect();
+    assert_eq!(documented, rows, "left: lib.rs, right: the table and the constants");
+}

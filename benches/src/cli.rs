@@ -1,0 +1,288 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use harness::native::Memory;
+use harness::placement::{Placement, ThreadCounts};
+
+/// The version with the commit and the compiler.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("MANYCORE_COMMIT"),
+    ", ",
+    env!("MANYCORE_RUSTC"),
+    ")"
+);
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)";
+
+/// Measures which lock, queue, counter or allocator, how many threads, placed where.
+#[derive(Debug, Parser)]
+#[command(
+    name = "manycore",
+    version = VERSION,
+    after_help = EXIT_CODES,
+    subcommand_required = true,
+    arg_required_else_help = true,
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show packages, nodes, last-level groups, cores, distances and quotas
+    #[command(after_help = "\
+Examples:
+  manycore topology
+  manycore topology --root saved-tree --json
+
+A tree is a directory that holds `sys` and `proc` as copied from a machine.
+Exit codes: 0 done, 1 the tree cannot be read, 2 usage")]
+    Topology(TopologyArgs),
+    /// List the variants of every primitive with their properties
+    #[command(after_help = "\
+Examples:
+  manycore list
+  manycore list --primitive locks,queues
+  manycore list --json")]
+    List(ListArgs),
+    /// Measure variants × threads × placements
+    #[command(after_help = "\
+Examples:
+  manycore sweep
+      every variant of every primitive at 1, 2, 4 … threads and at the borders of this machine
+  manycore sweep --primitive locks --variant 'tas*,mcs' --threads 1,2,4..8 --critical-ns 50
+      some locks, with 50 ns of work inside the critical section
+  manycore sweep --primitive queues --producers 1 --consumers 1 --threads 2 --capacity 64
+      one producer and one consumer over small queues
+  manycore sweep --budget 3m --out results.jsonl --resume
+      what results.jsonl does not hold yet, in about three minutes
+  manycore sweep --dry-run
+      the points and the time they take, without measuring
+
+Thread counts: 1,2,8  4..8 (each)  4..64*2 (doubling)  4..64+4 (steps)  auto
+Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)")]
+    Sweep(Box<SweepArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopologyArgs {
+    /// Read the tree under this directory instead of this host
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only these: counters, locks, queues, alloc-arena
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) primitive: Vec<String>,
+    /// Print JSON, one variant a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// Only these: counters, locks, queues, alloc-arena
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) primitive: Vec<String>,
+    /// Only these variants; `*` and `?` are wild
+    #[arg(long, value_name = "GLOBS", value_delimiter = ',')]
+    pub(crate) variant: Vec<String>,
+    /// What measures: native (callgrind and simulated are not part of this version)
+    #[arg(long, value_name = "ENGINE", default_value = "native")]
+    pub(crate) engine: String,
+    /// Numbers of threads
+    #[arg(long, value_name = "LIST", default_value = "auto", allow_hyphen_values = true)]
+    pub(crate) threads: ThreadCounts,
+    /// Where threads go: compact, scatter, smt-last, same-l3, cross-l3, cross-node; several
+    /// with `+`; or CPUs in order, cpus=0,3,5
+    #[arg(long, value_name = "POLICY", default_value = "compact", value_parser = placements)]
+    pub(crate) placement: Vec<Placements>,
+    /// Where pages lie, seen from the thread: local, remote, interleave, node=N
+    #[arg(long, value_name = "WHERE", default_value = "local", value_delimiter = ',')]
+    pub(crate) memory: Vec<Memory>,
+    /// Locks: nanoseconds of work in the critical section
+    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
+    pub(crate) critical_ns: u64,
+    /// Nanoseconds of work between two operations
+    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
+    pub(crate) think_ns: u64,
+    /// Counters: of 100 operations, how many read the sum
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = percent)]
+    pub(crate) read_percent: u64,
+    /// Queues: threads that push
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
+    pub(crate) producers: Option<usize>,
+    /// Queues: threads that pop
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
+    pub(crate) consumers: Option<usize>,
+    /// Queues: slots
+    #[arg(long, value_name = "N", default_value_t = 1024, allow_hyphen_values = true, value_parser = capacity)]
+    pub(crate) capacity: usize,
+    /// Queues: bytes of an element, 8, 64 or 256
+    #[arg(long, value_name = "BYTES", default_value_t = 8, allow_hyphen_values = true, value_parser = element_bytes)]
+    pub(crate) element_bytes: usize,
+    /// Arenas: bytes of an allocation
+    #[arg(long, value_name = "BYTES", default_value_t = 64, allow_hyphen_values = true, value_parser = alloc_bytes)]
+    pub(crate) alloc_bytes: usize,
+    /// Measured seconds of a point, all repetitions together
+    #[arg(long, value_name = "S", default_value = "0.5", allow_hyphen_values = true, value_parser = seconds)]
+    pub(crate) seconds: Duration,
+    /// Repetitions of a point, 5 or more for an interval worth the name
+    #[arg(long, value_name = "R", default_value_t = 5, allow_hyphen_values = true, value_parser = repeat)]
+    pub(crate) repeat: u64,
+    /// Shorten points so that the sweep takes about this long: 90s, 10m, 1h
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = budget)]
+    pub(crate) budget: Option<Duration>,
+    /// Seed of everything drawn at random
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Let threads outnumber CPUs
+    #[arg(long)]
+    pub(crate) oversubscribe: bool,
+    /// Append the records to this file [default: results/<host>/<date>-sweep.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Leave out the points that --out holds already
+    #[arg(long, requires = "out")]
+    pub(crate) resume: bool,
+    /// Show the points and the time they take, and measure nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print records to standard output, everything else to standard error; without --out no
+    /// file is written
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print no progress
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+/// What one `--placement` names.
+#[derive(Debug, Clone)]
+pub(crate) struct Placements(pub(crate) Vec<Placement>);
+
+fn placements(text: &str) -> Result<Placements, String> {
+    text.split('+').map(str::parse).collect::<Result<_, _>>().map(Placements)
+}
+
+/// Parses a whole number within bounds, and says what is wrong in terms of `what`.
+fn whole(text: &str, what: &str, least: u64, most: u64) -> Result<u64, String> {
+    match text.parse::<i128>() {
+        Ok(value) if value < i128::from(least) => {
+            Err(format!("{what} cannot be less than {least}"))
+        }
+        Ok(value) if value > i128::from(most) => Err(format!("{what} cannot be more than {most}")),
+        Ok(value) => u64::try_from(value).map_err(|error| error.to_string()),
+        Err(_) => Err(format!("{what} is a whole number from {least} to {most}")),
+    }
+}
+
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    whole(text, "a time in nanoseconds", 0, 100_000_000)
+}
+
+fn percent(text: &str) -> Result<u64, String> {
+    whole(text, "a percentage", 0, 100)
+}
+
+fn repeat(text: &str) -> Result<u64, String> {
+    whole(text, "the number of repetitions", 1, 1000)
+}
+
+fn size(text: &str, what: &str, most: u64) -> Result<usize, String> {
+    usize::try_from(whole(text, what, 1, most)?).map_err(|error| error.to_string())
+}
+
+fn side(text: &str) -> Result<usize, String> {
+    size(text, "a number of producers or consumers", 65_536)
+}
+
+fn capacity(text: &str) -> Result<usize, String> {
+    size(text, "a queue's capacity", 1 << 30)
+}
+
+fn alloc_bytes(text: &str) -> Result<usize, String> {
+    size(text, "an allocation's size in bytes", 1 << 20)
+}
+
+fn element_bytes(text: &str) -> Result<usize, String> {
+    match text {
+        "8" | "64" | "256" => size(text, "an element's size", 256),
+        _ => Err("an element has 8, 64 or 256 bytes".into()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds, 0.5 say".to_owned())?;
+    if seconds < 0.0 {
+        return Err("a time cannot be negative".into());
+    }
+    if !(0.001..=3600.0).contains(&seconds) {
+        return Err("a point takes from 0.001 to 3600 seconds".into());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn budget(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        other => return Err(format!("unknown unit `{other}`; write 90s, 10m or 1h")),
+    };
+    let value: f64 = digits.parse().map_err(|_| "write 90s, 10m or 1h".to_owned())?;
+    let seconds = value * unit;
+    if seconds < 0.0 {
+        return Err("a time cannot be negative".into());
+    }
+    if !(1.0..=7.0 * 86_400.0).contains(&seconds) {
+        return Err("a budget is from one second to seven days".into());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(budget("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(budget("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(budget("1.5h"), Ok(Duration::from_secs(5400)));
+        for bad in ["", "m", "-5m", "10d", "1e99h", "nan", "inf", "0s"] {
+            assert!(budget(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "-1", "nan", "inf", "0", "4000", "1s"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(nanoseconds("50"), Ok(50));
+        for bad in ["-1", "", "x", "1.5", "99999999999999999999999999999999999999999", "100000001"]
+        {
+            assert!(nanoseconds(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Exit codes, one table for all commands.
+
+use std::fmt;
+
+/// How a command ended, when not well.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something failed; exit code 1.
+    Failed(String),
+    /// The command line asks for what cannot be; exit code 2.
+    Usage(String),
+    /// Interrupted, what was measured is kept; exit code 130.
+    Interrupted(String),
+}
+
+impl Failure {
+    /// Gives the exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Failed(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Interrupted(_) => 130,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(message) | Self::Interrupted(message) => write!(f, "error: {message}"),
+            Self::Usage(message) => {
+                write!(f, "error: {message}\n\nFor more information, try '--help'.")
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The workload of a lock: take it, change shared data, let go, think.
+//!
+//! One file for the crate's benchmark and for the program, which include it by `#[path]`.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+use harness::memory::Shared;
+use harness::native::{Conditions, Experiment};
+use harness::records::Metric;
+use harness::spin::chain;
+use harness::unavailable::Unavailable;
+use harness::window::Work;
+use locks::{Fairness, RawLock};
+
+/// A lock and its data, each on lines of its own.
+#[derive(Default)]
+struct Guarded<L> {
+    lock: CachePadded<L>,
+    data: CachePadded<AtomicU64>,
+}
+
+struct Visitor<L: RawLock> {
+    guarded: Shared<Guarded<L>>,
+    slot: CachePadded<L::Slot>,
+    /// Used in place of the shared data under the baseline, which protects nothing.
+    own: CachePadded<AtomicU64>,
+    critical: u64,
+    think: u64,
+}
+
+fn is_a_lock<L: RawLock>() -> bool {
+    L::PROPERTIES.fairness != Fairness::NotALock
+}
+
+impl<L: RawLock> Work for Visitor<L>
+where
+    L::Slot: Send,
+{
+    #[inline(never)]
+    fn batch(&mut self, ops: u64) -> u64 {
+        let lock: &L = &self.guarded.lock;
+        let data = if is_a_lock::<L>() { &self.guarded.data } else { &self.own };
+        for _ in 0..ops {
+            // SAFETY: the slot is boxed with this work, stays in place, and is unlocked below.
+            unsafe { lock.lock(&self.slot) };
+            // Two plain moves: under a lock nobody comes between.
+            data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            chain(self.critical);
+            // SAFETY: taken above with this slot.
+            unsafe { lock.unlock(&self.slot) };
+            chain(self.think);
+        }
+        ops
+    }
+}
+
+/// Builds the experiment for one lock; the data must have counted every acquisition.
+///
+/// # Errors
+/// When no memory can be had where it is asked for.
+pub(crate) fn experiment<L>(conditions: &Conditions) -> Result<Experiment, Unavailable>
+where
+    L: RawLock + Default + 'static,
+    L::Slot: Send,
+{
+    let guarded = Shared::place(Guarded::<L>::default(), conditions.shared_memory)?;
+    let work = |_| -> Box<dyn Work> {
+        Box::new(Visitor {
+            guarded: guarded.clone(),
+            slot: CachePadded::default(),
+            own: CachePadded::default(),
+            critical: conditions.steps.steps(conditions.workload.critical_ns),
+            think: conditions.steps.steps(conditions.workload.think_ns),
+        })
+    };
+    let works = (0..conditions.threads()).map(work).collect();
+    Ok(Experiment {
+        works,
+        granted: Some(guarded.granted().clone()),
+        verify: Box::new(move |ops| {
+            let counted = guarded.data.load(Ordering::Relaxed);
+            let expected: u64 = if is_a_lock::<L>() { ops.iter().sum() } else { 0 };
+            if counted != expected {
+                return Err(format!(
+                    "{expected} acquisitions left {counted} in the data: updates were lost"
+                ));
+            }
+            Ok(vec![
+                ("bytes_per_object", Metric::Count { value: size_of::<L>() as u64 }),
+                ("bytes_per_waiter", Metric::Count { value: size_of::<L::Slot>() as u64 }),
+            ])
+        }),
+    })
+}
+
+/// Gives what the type states about itself, by name.
+pub(crate) fn properties<L: RawLock>() -> Vec<(&'static str, String)> {
+    let stated = L::PROPERTIES;
+    vec![
+        ("fairness", stated.fairness.to_string()),
+        ("waiting", stated.waiting.to_string()),
+        ("numa_aware", if stated.numa_aware { "yes" } else { "no" }.to_owned()),
+        ("bytes", size_of::<L>().to_string()),
+        ("bytes_per_waiter", size_of::<L::Slot>().to_string()),
+    ]
+}
