@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use alloc_arena::{Arena, Frees, Map, Placement, Request};
 use harness::memory::Policy;
-use harness::native::{Conditions, Experiment, Memory};
+use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
+use harness::workload::Memory;
 
 /// Bytes of each thread's arena: what the smallest row, the one inside its own type, holds.
 const ARENA_BYTES: usize = 64 << 10;

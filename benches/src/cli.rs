@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use harness::native::Memory;
 use harness::placement::{Placement, ThreadCounts};
+use harness::workload::Memory;
 
 /// The version with the commit and the compiler.
 const VERSION: &str = concat!(

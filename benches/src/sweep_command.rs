@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::host::{self, Build};
-use harness::native::{Native, Workload};
+use harness::native::Native;
 use harness::records::{Appender, Point, Record, Run, SCHEMA, Skipped, Status, read};
 use harness::sweep::{self, Block, Observer, Plan, Row, Settings};
+use harness::workload::Workload;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Map, json};

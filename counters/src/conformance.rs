@@ -20,7 +20,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::Barrier;
 use std::thread;
 
@@ -109,7 +109,7 @@ pub fn sums_are_one_sided<C: Counter + Default>(
     threads: i64,
     rounds: i64,
 ) -> Result<(), Violation> {
-    let (counter, done, over) = (C::default(), AtomicI64::new(0), AtomicBool::new(false));
+    let (counter, done, over) = (C::default(), AtomicIsize::new(0), AtomicBool::new(false));
     let (most, barrier) = (threads * rounds, Barrier::new(threads as usize + 1));
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -117,7 +117,7 @@ pub fn sums_are_one_sided<C: Counter + Default>(
             barrier.wait();
             while !over.load(Ordering::Acquire) {
                 // Acquire, against the Release below: these adds happened before the sum.
-                let before = done.load(Ordering::Acquire);
+                let before = done.load(Ordering::Acquire) as i64;
                 let sum = counter.sum();
                 if sum < before {
                     return Err(format!(
@@ -240,14 +240,14 @@ pub fn takes_every_add_once<C: Counter + Drain + Default>(
     expect(counter.take(), 7, "a take of 7")?;
     expect(counter.take(), 0, "a take of what was taken")?;
     expect(counter.sum(), 0, "a take")?;
-    let (taken, least, over) = (AtomicI64::new(0), AtomicI64::new(0), AtomicBool::new(false));
+    let (taken, least, over) = (AtomicIsize::new(0), AtomicIsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !over.load(Ordering::Acquire) {
                     let some = counter.take();
-                    taken.fetch_add(some, Ordering::Relaxed);
-                    least.fetch_min(some, Ordering::Relaxed);
+                    taken.fetch_add(some as isize, Ordering::Relaxed);
+                    least.fetch_min(some as isize, Ordering::Relaxed);
                 }
             });
         }
@@ -258,7 +258,7 @@ pub fn takes_every_add_once<C: Counter + Drain + Default>(
         return Err(Violation(format!("a take gave {least:?} though only 1 was ever added")));
     }
     let after = format!("{threads} threads adding 1 {rounds} times, in all takes and at the end");
-    expect(taken.into_inner() + counter.take(), threads * rounds, &after)
+    expect(taken.into_inner() as i64 + counter.take(), threads * rounds, &after)
 }
 
 /// Runs the suite over a type that implements [`Counter`] and [`Default`] and says that it is

@@ -4,7 +4,8 @@ use core::fmt;
 
 /// A number that many threads add to and anyone may read.
 ///
-/// Numbers wrap modulo 2⁶⁴, in two's complement. Adds and reads are relaxed: they publish nothing
+/// Numbers wrap modulo 2⁶⁴, in two's complement; modulo 2³² where the target has no 64-bit
+/// atomics. Adds and reads are relaxed: they publish nothing
 /// but the number.
 pub trait Counter: Send + Sync {
     /// What the algorithm is and is not.

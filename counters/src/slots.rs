@@ -9,7 +9,7 @@
 //! # Shape
 //! | item | bytes | align | lines | written by |
 //! |---|---|---|---|---|
-//! | `Slots<WORDS>` | 8 WORDS + 8 | 8 | 1 + WORDS / 8 | threads that begin or end |
+//! | `Slots<WORDS>` | `WORDS` + 1 words | 1 word | 1 + WORDS / 8 | threads that begin or end |
 //! # Cost
 //! Claim: up to `WORDS` loads, 1 RMW and 1 more for each claim that came between. Release: 1 RMW.
 //! # Progress
@@ -24,15 +24,15 @@
 //! releaser of a number to the next claimer, since numbers may also be shared: what is reached
 //! through one must be safe to reach from several threads at once.
 //! # Errors and limits
-//! 64 `WORDS` numbers. A claim that finds all of them taken returns nothing, and may do so when
+//! As many numbers as `WORDS` pointer-sized words have bits. A claim that finds all of them taken returns nothing, and may do so when
 //! one was released meanwhile.
 //! # References
 //! none
 
-use super::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
 
-/// A bitmap of 64 `WORDS` numbers that threads claim and give back.
+/// A bitmap of `WORDS` pointer-sized words, a number a bit, that threads claim and give back.
 ///
 /// ```
 /// use counters::Slots;
@@ -43,22 +43,24 @@ use super::sync::const_fn;
 /// ```
 #[derive(Debug)]
 pub struct Slots<const WORDS: usize> {
-    taken: [AtomicU64; WORDS],
+    taken: [AtomicUsize; WORDS],
     shared: AtomicUsize,
 }
 
 impl<const WORDS: usize> Slots<WORDS> {
+    const BITS: usize = usize::BITS as usize;
+
     /// Numbers that can be claimed at the same time.
     pub const CAPACITY: usize = {
         assert!(WORDS > 0, "at least one word");
-        64 * WORDS
+        Self::BITS * WORDS
     };
 
     const_fn! {
         /// Makes a bitmap of free numbers.
         pub fn new() -> Self {
             let _ = Self::CAPACITY;
-            Self { taken: [const { AtomicU64::new(0) }; WORDS], shared: AtomicUsize::new(0) }
+            Self { taken: [const { AtomicUsize::new(0) }; WORDS], shared: AtomicUsize::new(0) }
         }
     }
 
@@ -67,13 +69,13 @@ impl<const WORDS: usize> Slots<WORDS> {
         for (index, word) in self.taken.iter().enumerate() {
             // ORDERING: Relaxed - a hint; the RMW below decides.
             let mut seen = word.load(Ordering::Relaxed);
-            while seen != u64::MAX {
+            while seen != usize::MAX {
                 let lowest = seen.trailing_ones();
                 // ORDERING: Relaxed - atomicity gives the bit to one claimer (I1); nothing is
                 // published through it.
                 seen = word.fetch_or(1 << lowest, Ordering::Relaxed);
                 if seen & (1 << lowest) == 0 {
-                    return Some(64 * index + lowest as usize);
+                    return Some(Self::BITS * index + lowest as usize);
                 }
             }
         }
@@ -86,7 +88,7 @@ impl<const WORDS: usize> Slots<WORDS> {
     /// If `slot` is not below [`CAPACITY`](Self::CAPACITY).
     pub fn release(&self, slot: usize) {
         // ORDERING: Relaxed - the next claimer of the number reads nothing that we wrote.
-        self.taken[slot / 64].fetch_and(!(1 << (slot % 64)), Ordering::Relaxed);
+        self.taken[slot / Self::BITS].fetch_and(!(1 << (slot % Self::BITS)), Ordering::Relaxed);
     }
 
     /// Deals out the numbers below [`CAPACITY`](Self::CAPACITY) in turn, whether claimed or not.

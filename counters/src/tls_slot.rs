@@ -41,7 +41,10 @@ use crate::slots::Slots;
 const UNKNOWN: usize = usize::MAX;
 const AFTER_EXIT: usize = 0;
 
-static SLOTS: Slots<16> = Slots::new();
+/// Words of a bitmap of 1024 numbers.
+const WORDS: usize = 1024 / usize::BITS as usize;
+
+static SLOTS: Slots<WORDS> = Slots::new();
 
 std::thread_local! {
     static SLOT: Cell<usize> = const { Cell::new(UNKNOWN) };
@@ -74,7 +77,7 @@ pub struct TlsSlot;
 
 impl TlsSlot {
     /// Threads that can have a slot of their own at the same time.
-    pub const CAPACITY: usize = Slots::<16>::CAPACITY;
+    pub const CAPACITY: usize = Slots::<WORDS>::CAPACITY;
 
     /// Whether no other living thread has the calling thread's slot.
     ///

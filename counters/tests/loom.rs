@@ -39,8 +39,7 @@ mod sync {
         }
         lazy! {
             AtomicI64 of i64: load() fetch_add(n) swap(n);
-            AtomicU64 of u64: load() fetch_or(n) fetch_and(n);
-            AtomicUsize of usize: fetch_add(n);
+            AtomicUsize of usize: load() fetch_add(n) fetch_or(n) fetch_and(n);
         }
     }
     macro_rules! const_fn {

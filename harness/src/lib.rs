@@ -10,7 +10,8 @@
 //! use std::sync::Arc;
 //! use std::sync::atomic::{AtomicU64, Ordering};
 //! use std::time::Duration;
-//! use harness::native::{Experiment, Native, Workload};
+//! use harness::native::{Experiment, Native};
+//! use harness::workload::Workload;
 //! use harness::window::Work;
 //! use topology::Topology;
 //!
@@ -56,6 +57,7 @@
 //! | [`memory`] | huge, populated, locked memory on a node, or the reason |
 //! | [`noise`] | what disturbed a window |
 //! | [`native`] | an experiment repeated, checked and summarised |
+//! | [`workload`] | what threads do, in the words of the command line |
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
 //! | [`records`] | JSON Lines, read and written |
@@ -69,6 +71,7 @@ pub mod memory;
 pub mod native;
 pub mod noise;
 pub mod placement;
+mod pmu;
 pub mod records;
 pub mod spin;
 pub mod stats;
@@ -77,3 +80,4 @@ pub mod syscalls;
 pub mod team;
 pub mod unavailable;
 pub mod window;
+pub mod workload;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use topology::Topology;
 
-use crate::native::{Conditions, Failure, Make, Memory, Native, Repetition, Workload};
+use crate::native::{Conditions, Failure, Make, Native, Repetition};
 use crate::placement::{Placement, ThreadCounts, auto_threads};
 use crate::records::{Point, Status};
 use crate::unavailable::Unavailable;
+use crate::workload::{Memory, Workload};
 
 /// One row of a primitive's table, ready to be measured.
 #[derive(Debug, Clone, Copy)]

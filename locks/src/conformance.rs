@@ -20,7 +20,7 @@ use std::sync::Mutex as StdMutex;
 use std::thread;
 
 use crate::contract::{RawLock, TryLock};
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::spin_loop;
 
 /// What a lock did that its contract forbids.
@@ -39,8 +39,8 @@ impl fmt::Display for Violation {
 struct Protected {
     inside: AtomicUsize,
     most_inside: AtomicUsize,
-    words: [AtomicU64; 4],
-    torn: AtomicU64,
+    words: [AtomicUsize; 4],
+    torn: AtomicUsize,
 }
 
 impl Protected {
@@ -49,7 +49,7 @@ impl Protected {
     fn visit(&self) {
         let inside = self.inside.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_inside.fetch_max(inside, Ordering::Relaxed);
-        let seen: [u64; 4] = core::array::from_fn(|i| self.words[i].load(Ordering::Relaxed));
+        let seen: [usize; 4] = core::array::from_fn(|i| self.words[i].load(Ordering::Relaxed));
         if seen.iter().any(|&word| word != seen[0]) {
             self.torn.fetch_add(1, Ordering::Relaxed);
         }
@@ -60,10 +60,10 @@ impl Protected {
         self.inside.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn judge(&self, acquisitions: u64) -> Result<(), Violation> {
+    fn judge(&self, acquisitions: usize) -> Result<(), Violation> {
         let most = self.most_inside.load(Ordering::Relaxed);
         let torn = self.torn.load(Ordering::Relaxed);
-        let counted: [u64; 4] = core::array::from_fn(|i| self.words[i].load(Ordering::Relaxed));
+        let counted: [usize; 4] = core::array::from_fn(|i| self.words[i].load(Ordering::Relaxed));
         if most > 1 || torn > 0 || counted.iter().any(|&word| word != acquisitions) {
             return Err(Violation(format!(
                 "{acquisitions} acquisitions left {counted:?} in the protected words, {torn} \
@@ -78,7 +78,10 @@ impl Protected {
 ///
 /// # Errors
 /// When an update was lost, the words were seen half changed, or two threads were inside at once.
-pub fn mutual_exclusion<L: RawLock + Default>(threads: u64, rounds: u64) -> Result<(), Violation> {
+pub fn mutual_exclusion<L: RawLock + Default>(
+    threads: usize,
+    rounds: usize,
+) -> Result<(), Violation> {
     let lock = L::default();
     let protected = Protected::default();
     thread::scope(|scope| {
@@ -172,7 +175,9 @@ fn order_of_service<L: RawLock + Default>(waiters: usize) -> Vec<usize> {
 ///
 /// # Errors
 /// When it does not.
-pub fn try_lock_takes_free_locks_only<L: TryLock + Default>(rounds: u64) -> Result<(), Violation> {
+pub fn try_lock_takes_free_locks_only<L: TryLock + Default>(
+    rounds: usize,
+) -> Result<(), Violation> {
     let lock = L::default();
     let (held, other) = (L::Slot::default(), L::Slot::default());
     for _ in 0..3 {
@@ -189,7 +194,7 @@ pub fn try_lock_takes_free_locks_only<L: TryLock + Default>(rounds: u64) -> Resu
         // SAFETY: taken above with this slot.
         unsafe { lock.unlock(&held) };
     }
-    let (protected, taken) = (Protected::default(), AtomicU64::new(0));
+    let (protected, taken) = (Protected::default(), AtomicUsize::new(0));
     thread::scope(|scope| {
         for trying in [true, false] {
             let (lock, protected, taken) = (&lock, &protected, &taken);
@@ -237,7 +242,7 @@ macro_rules! conformance {
             #[test]
             fn excludes_more_threads_than_cpus() {
                 let threads = ::std::thread::available_parallelism().map_or(2, |n| n.get()) + 1;
-                suite::mutual_exclusion::<$lock>(threads as u64, 50)
+                suite::mutual_exclusion::<$lock>(threads, 50)
                     .unwrap_or_else(|v| panic!("{v}"));
             }
             #[test]

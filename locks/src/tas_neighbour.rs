@@ -8,7 +8,7 @@
 //! # Shape
 //! | item | bytes | align | lines | written by |
 //! |---|---|---|---|---|
-//! | `TasNeighbourLock` | 16 | 8 | 1 | flag: holder and all waiters; `neighbour`: holder |
+//! | `TasNeighbourLock` | 2 words | 1 word | 1 | flag: holder and all waiters; `neighbour`: holder |
 //! | slot | 0 | 1 | 0 | nobody |
 //! # Cost
 //! Uncontended pair: 1 RMW, 2 loads, 3 stores, 1 line. Under contention each store of the holder
@@ -29,7 +29,7 @@
 
 use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
 use super::relax::{Relax, Spin};
-use super::sync::atomic::{AtomicU64, Ordering};
+use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
 use super::tas::TasLock;
 
@@ -45,14 +45,14 @@ use super::tas::TasLock;
 #[repr(C)]
 pub struct TasNeighbourLock<R = Spin> {
     lock: TasLock<R>,
-    neighbour: AtomicU64,
+    neighbour: AtomicUsize,
 }
 
 impl<R> TasNeighbourLock<R> {
     const_fn! {
         /// Makes an unlocked lock.
         pub fn new() -> Self {
-            Self { lock: TasLock::new(), neighbour: AtomicU64::new(0) }
+            Self { lock: TasLock::new(), neighbour: AtomicUsize::new(0) }
         }
     }
 }

@@ -17,7 +17,7 @@ fn shapes_are_as_documented() {
     let pair = align_of::<crossbeam_utils::CachePadded<u8>>();
     let pointer = size_of::<usize>();
     assert_eq!(shape::<locks::McsLock>(), [pointer, pointer, pair, pair]);
-    assert_eq!(shape::<locks::TasNeighbourLock>(), [16, 8, 0, 1]);
+    assert_eq!(shape::<locks::TasNeighbourLock>(), [2 * pointer, pointer, 0, 1]);
     #[cfg(all(feature = "libc", target_os = "linux"))]
     assert_eq!(shape::<locks::FutexLock<locks::LinuxFutex>>(), [4, 4, 0, 1]);
     if cfg!(target_arch = "x86_64") {

@@ -7,7 +7,9 @@
 use locks::contract;
 mod sync {
     pub(super) mod atomic {
-        pub(in super::super) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+        pub(in super::super) use loom::sync::atomic::{
+            AtomicPtr, AtomicU32, AtomicUsize, Ordering,
+        };
 
         /// Loom orders a store and another thread's exchange only partly, so a waiter that swaps
         /// `true` into `true` for ever never meets the holder's `false`. Such a swap is modelled

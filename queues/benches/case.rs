@@ -8,11 +8,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use harness::memory::Shared;
-use harness::native::{Conditions, Experiment, Memory};
+use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
+use harness::workload::Memory;
 use queues::{Consumer, Full, Order, Producer, Queue, Side, WithCapacity};
 
 /// An element: its producer and number in the first word, and what makes it as large as asked.

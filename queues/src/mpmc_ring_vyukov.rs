@@ -21,7 +21,7 @@
 //! | endpoint | 8 | 8 | - | nobody |
 //! # Cost
 //! Uncontended operation: 1 RMW, 1 store, 1 store (push) or load (pop) of the element, 2 loads,
-//! 2 lines besides those that nobody writes. Transfers an element of 8 bytes with one producer and
+//! 2 lines; and loads from what nobody writes. Transfers an element of 8 bytes with one producer and
 //! one consumer: about 3/4; with more on a side, 1 more for its position and 1 for each failed CAS.
 //! # Progress
 //! Not lock-free, though no operation waits: a producer stopped between its CAS of `tail` and its
@@ -156,10 +156,13 @@ impl<T, S: Storage> MpmcRingVyukov<T, S> {
         (core::mem::offset_of!(Self, head), core::mem::offset_of!(Self, tail));
 
     /// The slot and the lap of a position.
+    ///
+    /// # Safety
+    /// The position was read from `tail` or `head`.
     #[inline(always)]
-    fn at(&self, position: usize) -> (&TurnSlot<T>, usize) {
+    unsafe fn at(&self, position: usize) -> (&TurnSlot<T>, usize) {
         let index = position & self.index_mask;
-        // SAFETY: by I1.
+        // SAFETY: by I1 and the caller's duty.
         let slot = unsafe { S::as_slice(&self.slots).get_unchecked(index) };
         (slot, position & !self.index_mask)
     }
@@ -187,7 +190,8 @@ impl<T, S: Storage> MpmcRingVyukov<T, S> {
         // ORDERING: Relaxed - the CAS decides who has the position; E2 orders the slot.
         let mut tail = self.tail.load(Ordering::Relaxed);
         loop {
-            let (slot, lap) = self.at(tail);
+            // SAFETY: read from `tail`, by a load or by the CAS that failed.
+            let (slot, lap) = unsafe { self.at(tail) };
             // ORDERING: Acquire, E2 - the element of the lap before has been moved out.
             let turn = slot.turn.load(Ordering::Acquire);
             if turn == lap {
@@ -224,7 +228,8 @@ impl<T, S: Storage> MpmcRingVyukov<T, S> {
         // ORDERING: Relaxed - the CAS decides who has the position; E1 orders the slot.
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
-            let (slot, lap) = self.at(head);
+            // SAFETY: read from `head`, by a load or by the CAS that failed.
+            let (slot, lap) = unsafe { self.at(head) };
             // ORDERING: Acquire, E1 - the element of this lap is there.
             let turn = slot.turn.load(Ordering::Acquire);
             if turn == lap + 1 {

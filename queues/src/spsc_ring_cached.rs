@@ -19,8 +19,9 @@
 //! | slot | that of `T` | that of `T` | - | producer |
 //! | endpoint | 32 | 8 | - | nobody |
 //! # Cost
-//! Operation: 0 RMWs; push: 2 loads, 2 stores; pop: 3 loads, 1 store; 2 lines. Transfers an
-//! element of 8 bytes: 4/d + 1/4, with d the elements between two looks at the other side.
+//! Operation without a look at the other side: 0 RMWs; push: 2 loads, 2 stores; pop: 3 loads, 1
+//! store; 2 lines; and loads of the endpoint's words, which nobody writes. Transfers an element of
+//! 8 bytes: 4/d + 1/4, with d the elements from one look to the next.
 //! # Progress
 //! Wait-free: an operation is straight-line code. A stopped peer leaves the queue as full or as
 //! empty as it is.

@@ -6,9 +6,39 @@
 
 /// Atomic types and orderings.
 pub mod atomic {
-    pub use core::sync::atomic::{
-        AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-    };
+    #[cfg(target_has_atomic = "64")]
+    pub use core::sync::atomic::AtomicI64;
+    pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+
+    /// Stands in where the target has no 64-bit atomics: 32 bits, sign-extended, so that it wraps
+    /// modulo 2³².
+    #[cfg(not(target_has_atomic = "64"))]
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct AtomicI64(core::sync::atomic::AtomicI32);
+
+    #[cfg(not(target_has_atomic = "64"))]
+    impl AtomicI64 {
+        /// Wraps `value`.
+        pub const fn new(value: i64) -> Self {
+            Self(core::sync::atomic::AtomicI32::new(value as i32))
+        }
+
+        /// Reads the value.
+        pub fn load(&self, order: Ordering) -> i64 {
+            self.0.load(order).into()
+        }
+
+        /// Adds `n` and gives the old value.
+        pub fn fetch_add(&self, n: i64, order: Ordering) -> i64 {
+            self.0.fetch_add(n as i32, order).into()
+        }
+
+        /// Replaces the value and gives the old one.
+        pub fn swap(&self, value: i64, order: Ordering) -> i64 {
+            self.0.swap(value as i32, order).into()
+        }
+    }
 }
 
 /// Interior mutability through closures, in the shape that model checkers can watch.

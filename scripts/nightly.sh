@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Checks that take long: every ordering weakened in turn, and the suites under Miri where a nightly
+# toolchain has it. Goes through all, and fails at the end if one failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/needs.sh
+need cc gcc
+need git git
+need python3 python3
+need_rust
+
+failed=()
+step() {
+    printf '\n== %s (%s s)\n' "$*" "$SECONDS"
+    "$@" || failed+=("$*")
+}
+
+step bash scripts/mutants.sh
+
+if rustup run nightly cargo miri --version >/dev/null 2>&1; then
+    export MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation"
+    step rustup run nightly cargo miri test -p locks --features std --test mutex
+    step rustup run nightly cargo miri test -p queues --features alloc --doc
+    step rustup run nightly cargo miri test -p counters --features std --doc
+    step rustup run nightly cargo miri test -p alloc-arena --features alloc --doc
+else
+    echo "SKIPPED: Miri needs a nightly toolchain: rustup toolchain install nightly --component miri,rust-src"
+fi
+
+if [ "${#failed[@]}" -gt 0 ]; then
+    printf '\nfailed:\n'
+    printf '  %s\n' "${failed[@]}"
+    exit 1
+fi
+printf '\nall long checks passed in %s s\n' "$SECONDS"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# From a fresh clone to a measured sweep: checks and installs what is missing, builds, and measures
+# counters, locks, queues and arenas over the cores and nodes of this machine.
+#
+#   scripts/numa-sweep.sh            about three minutes after building (--quick, the default)
+#   scripts/numa-sweep.sh --full     longer points, more placements, threads beyond the CPUs
+#   scripts/numa-sweep.sh --quick --primitive locks --critical-ns 50
+#                                    what follows is handed to `manycore sweep`
+set -euo pipefail
+
+mode=quick
+case "${1:-}" in
+--quick | --full)
+    mode=${1#--}
+    shift
+    ;;
+--help | -h)
+    sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"
+    exit 0
+    ;;
+esac
+
+here=$PWD
+cd "$(dirname "$0")/.."
+. scripts/needs.sh
+need cc gcc
+need_rust
+
+echo "building (release)" >&2
+cargo build --release --locked --quiet -p manycore
+manycore=${CARGO_TARGET_DIR:-$PWD/target}/release/manycore
+
+"$manycore" topology >&2
+
+# Placements that are the same CPUs on this machine are measured once.
+nodes=$(ls -d /sys/devices/system/node/node[0-9]* 2>/dev/null | wc -l)
+placement=compact+scatter
+memory=local
+if [ "$nodes" -gt 1 ]; then
+    memory=local,remote
+fi
+case $mode in
+quick) set -- --seconds 1 --budget 3m --placement "$placement" --memory "$memory" "$@" ;;
+full)
+    [ "$nodes" -gt 1 ] && memory=local,remote,interleave
+    set -- --seconds 3 --repeat 11 --placement "$placement+smt-last+cross-l3+cross-node" \
+        --memory "$memory" "$@"
+    ;;
+esac
+
+cd "$here"
+exec "$manycore" sweep "$@"
