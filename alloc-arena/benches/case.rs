@@ -81,11 +81,11 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
 }
 
 /// Turns the thread's memory policy into a wish of the arena.
-fn request<A: Arena>(policy: Policy, memory: Memory) -> Result<Request, Unavailable> {
+fn request<A: Arena>(policy: &Policy, memory: Memory) -> Result<Request, Unavailable> {
     if memory == Memory::Local {
         // Where the row cannot place its pages, or may not, that shows in its placement.
         return Ok(match policy {
-            Policy::Node(node) => Request::on_node(node),
+            Policy::Prefer(node) | Policy::Node(node) => Request::on_node(*node),
             Policy::FirstTouch | Policy::Interleave(_) => Request::new(),
         });
     }
@@ -93,7 +93,7 @@ fn request<A: Arena>(policy: Policy, memory: Memory) -> Result<Request, Unavaila
         return Err(Unavailable::because("not_numa_bound", "this arena cannot choose a node"));
     }
     match policy {
-        Policy::Node(node) => Ok(Request::on_node(node).strict()),
+        Policy::Prefer(node) | Policy::Node(node) => Ok(Request::on_node(*node).strict()),
         Policy::FirstTouch => Ok(Request::new()),
         Policy::Interleave(_) => {
             Err(Unavailable::because("no_interleave", "arenas lie on one node each"))
@@ -113,7 +113,7 @@ where
     let layout = Layout::from_size_align(workload.alloc_bytes, 8)
         .map_err(|error| Unavailable::because("bad_layout", error.to_string()))?;
     let placements = Arc::new(Mutex::new(Vec::new()));
-    let work = |&policy| -> Result<Box<dyn Work>, Unavailable> {
+    let work = |policy: &Policy| -> Result<Box<dyn Work>, Unavailable> {
         let request = request::<A>(policy, workload.memory)?;
         let refused =
             |error: &dyn core::fmt::Display| Unavailable::because("not_mapped", error.to_string());
@@ -121,7 +121,7 @@ where
         arena.try_alloc_layout(layout).map_err(|_| {
             Unavailable::because("too_large", format!("{} bytes do not fit", layout.size()))
         })?;
-        Ok(Box::new(Allocating {
+        Ok(<dyn Work>::boxed(Allocating {
             arena,
             request,
             layout,

@@ -35,8 +35,8 @@ const BUILD: Build = Build { rustc: env!("MANYCORE_RUSTC"), commit: env!("MANYCO
 pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     let topology = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
     let mut settings = settings(&arguments)?;
-    let plan = sweep::plan(&topology, &settings)
-        .map_err(|error| Failure::Usage(format!("--threads: {error}")))?;
+    let plan =
+        sweep::plan(&topology, &settings).map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(budget) = arguments.budget {
         settings.point = within_budget(&plan, &settings, budget)?;
     }

@@ -334,6 +334,96 @@ fn what_this_machine_lacks_is_unavailable_with_a_reason_and_never_a_number() {
     }
 }
 
+/// Makes the kernel refuse certain calls of this process with EPERM, as container runtimes do.
+fn deny(calls: &[i64]) -> std::io::Result<()> {
+    let statement =
+        |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
+    let load_number = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
+    let mut program = vec![load_number];
+    for (at, &call) in calls.iter().enumerate() {
+        // On a match jump over the remaining comparisons and the permission.
+        let over = (calls.len() - at) as u8;
+        program.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, over, call as u32));
+    }
+    program.push(statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
+    let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    program.push(statement(libc::BPF_RET | libc::BPF_K, 0, refusal));
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: lowers this process's own rights.
+    let lowered = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the program is alive during the call, which copies it.
+    let filtered = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const filter) };
+    if lowered == 0 && filtered == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[test]
+fn without_permission_to_bind_memory_points_are_measured_and_say_so() {
+    use std::os::unix::process::CommandExt;
+    let sweep = |memory: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_manycore"));
+        command.args(blink(&["--json", "--variant", "tas,bump_numa", "--memory", memory]));
+        // SAFETY: the closure makes two system calls and one small allocation between fork and
+        // exec; the parent's other threads hold no lock that it needs but the allocator's, which
+        // glibc hands over at fork.
+        unsafe { command.pre_exec(|| deny(&[libc::SYS_mbind, libc::SYS_move_pages])) };
+        let output = command.output().unwrap();
+        let records: Vec<Value> =
+            text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        records
+    };
+    let local = sweep("local");
+    let (lock, arena) = (&local[1]["metrics"], &local[2]["metrics"]);
+    assert!(lock["ns_per_op"]["value"].as_f64().unwrap() > 0.0);
+    assert_eq!(lock["memory_on_node"]["unavailable"], "mbind_not_permitted");
+    assert_eq!(arena["arenas_verified"]["unavailable"], "placement_unverified");
+    assert!(arena["arenas_verified"]["detail"].to_string().contains("mbind"), "{arena}");
+    // What was asked for by number is a demand.
+    for point in &sweep("node=0")[1..] {
+        assert_eq!(point["status"], "unavailable");
+        assert!(point["reasons"].to_string().contains("mbind"), "{point}");
+    }
+}
+
+#[test]
+fn a_cpuset_without_cpu_0_is_used_as_it_is() {
+    use std::os::unix::process::CommandExt;
+    let host: Value = serde_json::from_slice(&manycore(&["topology", "--json"]).stdout).unwrap();
+    let usable = host["cpus"]["usable"].as_str().unwrap().to_owned();
+    let last: usize = usable.rsplit([',', '-']).next().unwrap().parse().unwrap();
+    if last == 0 || last >= 1024 {
+        println!("SKIPPED: the usable CPUs are {usable}");
+        return;
+    }
+    let restricted = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_manycore"));
+        command.args(arguments);
+        let restrict = move || {
+            // SAFETY: all-zero bytes are an empty mask.
+            let mut mask = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+            // SAFETY: the CPU is below the mask's 1024.
+            unsafe { libc::CPU_SET(last, &mut mask) };
+            // SAFETY: reads one mask.
+            match unsafe { libc::sched_setaffinity(0, size_of_val(&mask), &raw const mask) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: the closure makes one system call.
+        unsafe { command.pre_exec(restrict) };
+        command.output().unwrap()
+    };
+    let output = restricted(&[&BLINK[..], &["--json", "--variant", "ticket"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let point: Value = serde_json::from_str(text(&output.stdout).lines().nth(1).unwrap()).unwrap();
+    assert_eq!(point["cpus"], serde_json::json!([last]));
+    let refused = restricted(&["sweep", "--dry-run", "--threads", "2"]);
+    assert_refused(&refused, 2, &["1 CPU ", "--oversubscribe"]);
+    let refused = restricted(&["sweep", "--dry-run", "--threads", "1", "--placement", "cpus=0"]);
+    assert_refused(&refused, 2, &["CPU 0 is not among the usable"]);
+}
+
 /// Other people's lines in the same file are neither read as ours nor harmed.
 #[test]
 fn a_damaged_file_is_added_to() {

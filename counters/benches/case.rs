@@ -58,10 +58,10 @@ pub(crate) fn experiment<C>(conditions: &Conditions) -> Result<Experiment, Unava
 where
     C: Counter + Default + 'static,
 {
-    let counter = Shared::place(CachePadded::<C>::default(), conditions.shared_memory)?;
+    let counter = Shared::place(CachePadded::<C>::default(), &conditions.shared_memory)?;
     let expected = Arc::new(AtomicI64::new(0));
     let work = |_| -> Box<dyn Work> {
-        Box::new(Adder {
+        <dyn Work>::boxed(Adder {
             counter: counter.clone(),
             expected: expected.clone(),
             added: 0,

@@ -30,7 +30,7 @@
 //! let conditions = native.conditions(&cpus, &Workload::default(), 1)?;
 //! let repetition = native.repetition(&conditions, |conditions| {
 //!     let total = Arc::new(AtomicU64::new(0));
-//!     let work = |_| Box::new(Add(total.clone())) as Box<dyn Work>;
+//!     let work = |_| <dyn Work>::boxed(Add(total.clone()));
 //!     let works = (0..conditions.threads()).map(work).collect();
 //!     Ok(Experiment {
 //!         works,

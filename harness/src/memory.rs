@@ -16,14 +16,16 @@ use crate::unavailable::Unavailable;
 const HUGE_BYTES: usize = 2 << 20;
 
 /// On which nodes the pages of shared objects shall lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Policy {
     /// Where the kernel puts them: the node of the thread that touches them first.
     FirstTouch,
+    /// On one node if the system lets us; a refusal is part of what was granted.
+    Prefer(u32),
     /// On one node only.
     Node(u32),
-    /// In turn on each node of the mask (bit n = node n, nodes below 64).
-    Interleave(u64),
+    /// In turn on each of these nodes.
+    Interleave(Vec<u32>),
 }
 
 /// What was granted of what was asked for.
@@ -57,31 +59,31 @@ impl fmt::Debug for Region {
 impl Region {
     /// Maps at least `bytes` bytes under `policy`.
     ///
-    /// Huge pages, population and locking are wishes: their refusal is part of
-    /// [`granted`](Self::granted). A policy is a demand.
+    /// Huge pages, population, locking and [`Policy::Prefer`] are wishes: their refusal is part
+    /// of [`granted`](Self::granted). The other policies are demands.
     ///
     /// # Errors
-    /// When no memory can be mapped, or the policy cannot be put in force and confirmed.
-    pub fn map(bytes: usize, policy: Policy) -> Result<Self, Unavailable> {
+    /// When no memory can be mapped, or a demand cannot be put in force and confirmed.
+    pub fn map(bytes: usize, policy: &Policy) -> Result<Self, Unavailable> {
         let length = bytes
             .max(1)
             .checked_next_multiple_of(HUGE_BYTES)
             .ok_or_else(|| Unavailable::because("out_of_memory", "the size overflows"))?;
         let (mut pages, on_huge_pages) = map_pages(length)?;
-        bind(&pages, policy)?;
+        let bound = bind(&pages, policy);
         let populated = populate(&mut pages);
         let locked = pages
             .lock()
             .map_err(|error| Unavailable::syscall("not_locked", "mlock (see ulimit -l)", &error));
-        let policy = confirm(&pages, policy);
-        if let Err(reason) = policy {
-            return Err(reason);
+        let in_force = bound.and_then(|()| confirm(&pages, policy));
+        if !matches!(policy, Policy::Prefer(_)) {
+            in_force.clone()?;
         }
         let huge_bytes = match on_huge_pages {
             true => Ok(length as u64),
             false => transparent_huge_bytes(&pages),
         };
-        Ok(Self { pages, granted: Granted { huge_bytes, populated, locked, policy } })
+        Ok(Self { pages, granted: Granted { huge_bytes, populated, locked, policy: in_force } })
     }
 
     /// Tells what was granted.
@@ -124,17 +126,15 @@ pub fn page_bytes() -> usize {
     usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).unwrap_or(4096)
 }
 
-fn bind(pages: &MmapMut, policy: Policy) -> Result<(), Unavailable> {
+fn bind(pages: &MmapMut, policy: &Policy) -> Result<(), Unavailable> {
     let (mode, nodes) = match policy {
         Policy::FirstTouch => return Ok(()),
-        Policy::Node(node) => (libc::MPOL_BIND, vec![node]),
-        Policy::Interleave(mask) => {
-            (libc::MPOL_INTERLEAVE, (0..64).filter(|node| mask >> node & 1 == 1).collect())
-        }
+        Policy::Prefer(node) | Policy::Node(node) => (libc::MPOL_BIND, &[*node][..]),
+        Policy::Interleave(nodes) => (libc::MPOL_INTERLEAVE, &nodes[..]),
     };
     let words = nodes.iter().max().map_or(1, |&most| most as usize / 64 + 1);
     let mut mask = vec![0_u64; words];
-    for node in nodes {
+    for &node in nodes {
         mask[node as usize / 64] |= 1 << (node % 64);
     }
     // The kernel takes one from the number of bits, hence the one more.
@@ -164,19 +164,15 @@ fn bind(pages: &MmapMut, policy: Policy) -> Result<(), Unavailable> {
 }
 
 /// Asks the kernel where the pages lie.
-fn confirm(pages: &MmapMut, policy: Policy) -> Result<(), Unavailable> {
-    if policy == Policy::FirstTouch {
-        return Ok(());
-    }
+fn confirm(pages: &MmapMut, policy: &Policy) -> Result<(), Unavailable> {
+    let wanted = match policy {
+        Policy::FirstTouch => return Ok(()),
+        Policy::Prefer(node) | Policy::Node(node) => &[*node][..],
+        Policy::Interleave(nodes) => &nodes[..],
+    };
     let nodes = nodes_of_pages(pages)?;
-    let wrong = nodes
-        .iter()
-        .filter(|&&node| match policy {
-            Policy::FirstTouch => false,
-            Policy::Node(wanted) => node != wanted as i32,
-            Policy::Interleave(mask) => !(0..64).contains(&node) || mask >> node & 1 == 0,
-        })
-        .count();
+    let elsewhere = |node: i32| u32::try_from(node).map_or(true, |node| !wanted.contains(&node));
+    let wrong = nodes.iter().filter(|&&node| elsewhere(node)).count();
     if wrong == 0 {
         return Ok(());
     }
@@ -257,7 +253,7 @@ impl<T> Shared<T> {
     ///
     /// # Errors
     /// As for [`Region::map`].
-    pub fn place(value: T, policy: Policy) -> Result<Self, Unavailable> {
+    pub fn place(value: T, policy: &Policy) -> Result<Self, Unavailable> {
         let layout = Layout::new::<T>();
         let mut region = Region::map(layout.size(), policy)?;
         let address = region.pages.as_mut_ptr();
@@ -328,7 +324,7 @@ mod tests {
                 DROPS.fetch_add(1, Ordering::Relaxed);
             }
         }
-        let shared = Shared::place(Counted, Policy::FirstTouch).unwrap();
+        let shared = Shared::place(Counted, &Policy::FirstTouch).unwrap();
         let second = shared.clone();
         drop(shared);
         assert_eq!(DROPS.load(Ordering::Relaxed), 0);
@@ -338,7 +334,7 @@ mod tests {
 
     #[test]
     fn binds_to_a_node_or_says_why_not() {
-        match Shared::place(7_u64, Policy::Node(0)) {
+        match Shared::place(7_u64, &Policy::Node(0)) {
             Ok(shared) => {
                 assert_eq!(*shared, 7);
                 assert!(shared.granted().policy.is_ok());
@@ -349,18 +345,19 @@ mod tests {
 
     #[test]
     fn refuses_absent_nodes_with_a_reason() {
-        for policy in [Policy::Node(63), Policy::Node(1000), Policy::Interleave(1 << 63)] {
-            let reason = Shared::place(7_u64, policy).unwrap_err();
-            assert!(
-                ["node_absent", "mbind_not_permitted"].contains(&reason.code.as_str()),
-                "{reason}"
-            );
+        let absent = ["node_absent", "mbind_not_permitted"];
+        for policy in [Policy::Node(63), Policy::Node(1000), Policy::Interleave(vec![63, 64])] {
+            let reason = Shared::place(7_u64, &policy).unwrap_err();
+            assert!(absent.contains(&reason.code.as_str()), "{reason}");
         }
+        let shared = Shared::place(7_u64, &Policy::Prefer(1000)).unwrap();
+        let refused = shared.granted().policy.clone().unwrap_err();
+        assert!(absent.contains(&refused.code.as_str()), "{refused}");
     }
 
     #[test]
     fn huge_bytes_are_a_size_or_a_reason_never_zero() {
-        let region = Region::map(5 << 20, Policy::FirstTouch).unwrap();
+        let region = Region::map(5 << 20, &Policy::FirstTouch).unwrap();
         match &region.granted().huge_bytes {
             Ok(bytes) => assert!((HUGE_BYTES as u64..=6 << 20).contains(bytes), "{bytes}"),
             Err(reason) => assert!(!reason.code.is_empty()),
@@ -369,7 +366,7 @@ mod tests {
 
     #[test]
     fn sizes_that_overflow_are_refused() {
-        assert_eq!(Region::map(usize::MAX, Policy::FirstTouch).unwrap_err().code, "out_of_memory");
-        assert_eq!(Region::map(1 << 60, Policy::FirstTouch).unwrap_err().code, "out_of_memory");
+        assert_eq!(Region::map(usize::MAX, &Policy::FirstTouch).unwrap_err().code, "out_of_memory");
+        assert_eq!(Region::map(1 << 60, &Policy::FirstTouch).unwrap_err().code, "out_of_memory");
     }
 }

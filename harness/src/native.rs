@@ -163,7 +163,7 @@ impl Native {
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Conditions {
             cpus: cpus.to_vec(),
-            shared_memory: own_memory.first().copied().unwrap_or(Policy::FirstTouch),
+            shared_memory: own_memory.first().cloned().unwrap_or(Policy::FirstTouch),
             own_memory,
             workload: workload.clone(),
             steps: self.steps,

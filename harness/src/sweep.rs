@@ -78,35 +78,43 @@ pub struct Plan {
     pub same_as_before: BTreeMap<String, usize>,
 }
 
-/// More threads were asked for than this process has CPUs.
+/// Why a sweep cannot be laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TooManyThreads {
-    /// The number asked for.
-    pub threads: usize,
-    /// The CPUs there are.
-    pub cpus: usize,
-    /// Where the limit comes from.
-    pub limit: String,
+pub enum PlanError {
+    /// More threads were asked for than there are CPUs.
+    TooManyThreads {
+        /// The number asked for.
+        threads: usize,
+        /// The CPUs there are.
+        cpus: usize,
+        /// Where the limit comes from.
+        limit: String,
+    },
+    /// A CPU was named that may not be used.
+    NotUsable(Unavailable),
 }
 
-impl std::fmt::Display for TooManyThreads {
+impl std::fmt::Display for PlanError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { threads, cpus, limit } = self;
-        write!(
-            f,
-            "{threads} threads are more than the {cpus} CPUs that this process has ({limit}); \
-             --oversubscribe lets them share CPUs"
-        )
+        match self {
+            Self::TooManyThreads { threads, cpus, limit } => write!(
+                f,
+                "--threads: {threads} threads on {cpus} CPU{} ({limit}); --oversubscribe lets \
+                 threads share CPUs",
+                if *cpus == 1 { "" } else { "s" }
+            ),
+            Self::NotUsable(reason) => write!(f, "--placement: {reason}"),
+        }
     }
 }
 
-impl std::error::Error for TooManyThreads {}
+impl std::error::Error for PlanError {}
 
 /// Lays out the sweep.
 ///
 /// # Errors
-/// When threads outnumber CPUs and may not.
-pub fn plan(topology: &Topology, settings: &Settings) -> Result<Plan, TooManyThreads> {
+/// When threads outnumber CPUs and may not, or a CPU is named that may not be used.
+pub fn plan(topology: &Topology, settings: &Settings) -> Result<Plan, PlanError> {
     let most = topology.parallelism();
     let counts = match &settings.threads {
         ThreadCounts::Auto => auto_threads(topology, most),
@@ -119,10 +127,7 @@ pub fn plan(topology: &Topology, settings: &Settings) -> Result<Plan, TooManyThr
         for &threads in &counts {
             let mut seen = BTreeSet::new();
             for placement in &settings.placements {
-                let limit = limit(topology, placement, most);
-                if threads > limit.cpus && !settings.oversubscribe {
-                    return Err(TooManyThreads { threads, ..limit });
-                }
+                check(topology, placement, threads, settings.oversubscribe)?;
                 let cpus = placement.cpus(topology, threads);
                 if let Ok(cpus) = &cpus
                     && !seen.insert(cpus.clone())
@@ -151,17 +156,27 @@ pub fn plan(topology: &Topology, settings: &Settings) -> Result<Plan, TooManyThr
     Ok(plan)
 }
 
-/// How many threads a placement holds without sharing CPUs, and why no more.
-fn limit(topology: &Topology, placement: &Placement, most: usize) -> TooManyThreads {
-    let order = placement.order(topology).map_or(most, |order| order.len());
-    let limit = if order < most {
-        format!("placement {placement}")
-    } else if most < topology.usable().len() {
-        format!("CPUs {}, cut by a quota", topology.usable())
-    } else {
-        format!("CPUs {}", topology.usable())
+/// Refuses what cannot be meant: CPUs that may not be used, and threads that share CPUs unasked.
+fn check(
+    topology: &Topology,
+    placement: &Placement,
+    threads: usize,
+    oversubscribe: bool,
+) -> Result<(), PlanError> {
+    let most = topology.parallelism();
+    let usable = topology.usable();
+    let (cpus, limit) = match placement.order(topology) {
+        Err(reason) if matches!(placement, Placement::Cpus(_)) => {
+            return Err(PlanError::NotUsable(reason));
+        }
+        Ok(order) if order.len() < most => (order.len(), format!("placement {placement}")),
+        _ if most < usable.len() => (most, format!("usable {usable}, cut by a quota")),
+        _ => (most, format!("usable {usable}")),
     };
-    TooManyThreads { threads: 0, cpus: order.min(most), limit }
+    if threads > cpus && !oversubscribe {
+        return Err(PlanError::TooManyThreads { threads, cpus, limit });
+    }
+    Ok(())
 }
 
 /// Time that a point takes besides its measured time: making it, touching memory, the pass that

@@ -37,6 +37,27 @@ pub trait Work: Send {
     }
 }
 
+impl dyn Work {
+    /// Boxes a work on lines of its own, so that the counts of two threads never share one.
+    pub fn boxed(work: impl Work + 'static) -> Box<dyn Work> {
+        Box::new(CachePadded::new(work))
+    }
+}
+
+impl<W: Work> Work for CachePadded<W> {
+    fn prepare(&mut self) {
+        (**self).prepare();
+    }
+
+    fn batch(&mut self, ops: u64) -> u64 {
+        (**self).batch(ops)
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        (**self).finish()
+    }
+}
+
 /// What a thread had when its window closed. Ticks are the clock's.
 #[derive(Debug, Clone)]
 pub struct ThreadWindow {
@@ -258,7 +279,7 @@ mod tests {
     }
 
     fn works(threads: usize) -> Vec<Box<dyn Work>> {
-        (0..threads).map(|_| Box::new(Nothing) as Box<dyn Work>).collect()
+        (0..threads).map(|_| <dyn Work>::boxed(Nothing)).collect()
     }
 
     fn clock() -> Clock {
@@ -338,6 +359,23 @@ mod tests {
         let (deadline, barrier) = (median(&deadline).unwrap(), median(&barrier).unwrap());
         println!("median start skew: deadline {deadline} ticks, barrier {barrier} ticks");
         assert!(deadline * 10.0 < barrier, "deadline {deadline} ticks, barrier {barrier} ticks");
+    }
+
+    #[test]
+    fn boxed_works_have_lines_of_their_own() {
+        struct Small(u8);
+        impl Work for Small {
+            fn batch(&mut self, ops: u64) -> u64 {
+                self.0 = self.0.wrapping_add(1);
+                ops
+            }
+        }
+        let works: Vec<_> = (0..32).map(|_| <dyn Work>::boxed(Small(0))).collect();
+        for work in &works {
+            let address = (&raw const **work).addr();
+            assert_eq!(address % align_of::<CachePadded<u8>>(), 0);
+            assert!(size_of_val(&**work) >= 64);
+        }
     }
 
     #[test]

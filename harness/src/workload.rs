@@ -125,7 +125,7 @@ impl Memory {
         let one_node = || Unavailable::because("one_node", "this machine has memory on one node");
         match (self, node) {
             (Self::Node(node), _) => Ok(Policy::Node(node)),
-            (Self::Local, Some(node)) if with_memory.contains(&node) => Ok(Policy::Node(node)),
+            (Self::Local, Some(node)) if with_memory.contains(&node) => Ok(Policy::Prefer(node)),
             (Self::Local, _) => Ok(Policy::FirstTouch),
             (Self::Remote, node) => with_memory
                 .iter()
@@ -139,13 +139,7 @@ impl Memory {
                 .map(Policy::Node)
                 .ok_or_else(one_node),
             (Self::Interleave, _) if with_memory.len() < 2 => Err(one_node()),
-            (Self::Interleave, _) => {
-                let mask = with_memory
-                    .iter()
-                    .filter(|&&node| node < 64)
-                    .fold(0, |mask, node| mask | 1_u64 << node);
-                Ok(Policy::Interleave(mask))
-            }
+            (Self::Interleave, _) => Ok(Policy::Interleave(with_memory)),
         }
     }
 }

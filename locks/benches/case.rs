@@ -64,9 +64,9 @@ where
     L: RawLock + Default + 'static,
     L::Slot: Send,
 {
-    let guarded = Shared::place(Guarded::<L>::default(), conditions.shared_memory)?;
+    let guarded = Shared::place(Guarded::<L>::default(), &conditions.shared_memory)?;
     let work = |_| -> Box<dyn Work> {
-        Box::new(Visitor {
+        <dyn Work>::boxed(Visitor {
             guarded: guarded.clone(),
             slot: CachePadded::default(),
             own: CachePadded::default(),

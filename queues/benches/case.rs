@@ -235,7 +235,7 @@ where
     let (producers, consumers) = refuse::<Element<WORDS>, Q>(conditions)?;
     let queue = Q::with_capacity(conditions.workload.capacity)
         .map_err(|error| Unavailable::because("no_capacity", error.to_string()))?;
-    let mut shared = Shared::place(queue, conditions.shared_memory)?;
+    let mut shared = Shared::place(queue, &conditions.shared_memory)?;
     let Some(queue) = shared.get_mut() else { return Err(Unavailable::new("shared_already")) };
     // SAFETY: every endpoint is stored beside a `Shared` that keeps the queue alive and in place,
     // and is dropped before it; `verify` reaches the queue again only through `get_mut`, which
@@ -260,7 +260,7 @@ where
         out_of_order: 0,
     });
     let worker = |pushing, popping| -> Box<dyn Work> {
-        Box::new(Worker::<_, _, Q, WORDS> {
+        <dyn Work>::boxed(Worker::<_, _, Q, WORDS> {
             pushing,
             popping,
             ledger: ledger.clone(),

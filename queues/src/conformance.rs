@@ -456,6 +456,7 @@ macro_rules! conformance {
                 judge(suite::splits_again::<Subject<u64>>());
             }
             #[test]
+            #[cfg_attr(miri, ignore = "ends when the allocator refuses")]
             fn refuses_bad_capacities() {
                 judge(suite::bad_capacities::<Subject<u64>>());
             }
