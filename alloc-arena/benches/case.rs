@@ -40,27 +40,28 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
 
     #[inline(never)]
     fn batch(&mut self, ops: u64) -> u64 {
+        // Locals, so that the loop keeps them in registers whatever the block may alias.
+        let (layout, think) = (self.layout, self.think);
+        let (mut misaligned, mut exhausted) = (0, 0);
         for _ in 0..ops {
-            let block = match self.arena.try_alloc_layout(self.layout) {
-                Ok(block) => block,
-                Err(_) => {
-                    self.arena.reset();
-                    match self.arena.try_alloc_layout(self.layout) {
-                        Ok(block) => block,
-                        Err(_) => {
-                            self.exhausted += 1;
-                            continue;
-                        }
-                    }
-                }
+            let mut block = self.arena.try_alloc_layout(layout);
+            if block.is_err() {
+                self.arena.reset();
+                block = self.arena.try_alloc_layout(layout);
+            }
+            let Ok(block) = block else {
+                exhausted += 1;
+                continue;
             };
             let first = block.cast::<u8>();
             // An `and`: a division by the run-time alignment would cost more than the allocation.
-            self.misaligned += u64::from(first.addr().get() & (self.layout.align() - 1) != 0);
+            misaligned += u64::from(first.addr().get() & (layout.align() - 1) != 0);
             // SAFETY: the block is this thread's, at least one byte long, until the next reset.
             unsafe { first.write_volatile(1) };
-            chain(self.think);
+            chain(think);
         }
+        self.misaligned += misaligned;
+        self.exhausted += exhausted;
         ops
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use harness::placement::{Placement, ThreadCounts};
-use harness::workload::Memory;
+use harness::workload::{Memory, Workload};
 
 /// The version with the commit and the compiler.
 const VERSION: &str = concat!(
@@ -69,6 +69,20 @@ Examples:
 Thread counts: 1,2,8  4..8 (each)  4..64*2 (doubling)  4..64+4 (steps)  auto
 Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)")]
     Sweep(Box<SweepArgs>),
+    /// Count instructions and locked operations exactly, under callgrind
+    #[command(after_help = "\
+Examples:
+  manycore count
+  manycore count --primitive queues --functions
+  manycore count --check goldens.json        any difference fails
+  manycore count --approve goldens.json      after a look at the differences
+
+One thread, nobody contends. Instructions per operation are (I(2n) - I(n)) / n of the same loop
+that `manycore sweep` times; the null row is the loop without the primitive.
+Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
+    Count(Box<CountArgs>),
+    #[command(hide = true)]
+    Measured(Box<MeasuredArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -99,7 +113,8 @@ pub(crate) struct SweepArgs {
     /// Only these variants; `*` and `?` are wild
     #[arg(long, value_name = "GLOBS", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// What measures: native (callgrind and simulated are not part of this version)
+    /// What measures: native, or callgrind for exact counts of one thread (simulated is not part
+    /// of this version)
     #[arg(long, value_name = "ENGINE", default_value = "native")]
     pub(crate) engine: String,
     /// Numbers of threads
@@ -112,30 +127,8 @@ pub(crate) struct SweepArgs {
     /// Where pages lie, seen from the thread: local, remote, interleave, node=N
     #[arg(long, value_name = "WHERE", default_value = "local", value_delimiter = ',')]
     pub(crate) memory: Vec<Memory>,
-    /// Locks: nanoseconds of work in the critical section
-    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
-    pub(crate) critical_ns: u64,
-    /// Nanoseconds of work between two operations
-    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
-    pub(crate) think_ns: u64,
-    /// Counters: of 100 operations, how many read the sum
-    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = percent)]
-    pub(crate) read_percent: u64,
-    /// Queues: threads that push
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
-    pub(crate) producers: Option<usize>,
-    /// Queues: threads that pop
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
-    pub(crate) consumers: Option<usize>,
-    /// Queues: slots
-    #[arg(long, value_name = "N", default_value_t = 1024, allow_hyphen_values = true, value_parser = capacity)]
-    pub(crate) capacity: usize,
-    /// Queues: bytes of an element, 8, 64 or 256
-    #[arg(long, value_name = "BYTES", default_value_t = 8, allow_hyphen_values = true, value_parser = element_bytes)]
-    pub(crate) element_bytes: usize,
-    /// Arenas: bytes of an allocation
-    #[arg(long, value_name = "BYTES", default_value_t = 64, allow_hyphen_values = true, value_parser = alloc_bytes)]
-    pub(crate) alloc_bytes: usize,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArgs,
     /// Measured seconds of a point, all repetitions together
     #[arg(long, value_name = "S", default_value = "0.5", allow_hyphen_values = true, value_parser = seconds)]
     pub(crate) seconds: Duration,
@@ -167,6 +160,108 @@ pub(crate) struct SweepArgs {
     /// Print no progress
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+/// What the threads do.
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadArgs {
+    /// Locks: nanoseconds of work in the critical section
+    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
+    pub(crate) critical_ns: u64,
+    /// Nanoseconds of work between two operations
+    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
+    pub(crate) think_ns: u64,
+    /// Counters: of 100 operations, how many read the sum
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = percent)]
+    pub(crate) read_percent: u64,
+    /// Queues: threads that push
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
+    pub(crate) producers: Option<usize>,
+    /// Queues: threads that pop
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
+    pub(crate) consumers: Option<usize>,
+    /// Queues: slots
+    #[arg(long, value_name = "N", default_value_t = 1024, allow_hyphen_values = true, value_parser = capacity)]
+    pub(crate) capacity: usize,
+    /// Queues: bytes of an element, 8, 64 or 256
+    #[arg(long, value_name = "BYTES", default_value_t = 8, allow_hyphen_values = true, value_parser = element_bytes)]
+    pub(crate) element_bytes: usize,
+    /// Arenas: bytes of an allocation
+    #[arg(long, value_name = "BYTES", default_value_t = 64, allow_hyphen_values = true, value_parser = alloc_bytes)]
+    pub(crate) alloc_bytes: usize,
+}
+
+impl WorkloadArgs {
+    /// Gives the workload, with memory as by default.
+    pub(crate) fn workload(&self) -> Workload {
+        Workload {
+            critical_ns: self.critical_ns,
+            think_ns: self.think_ns,
+            read_percent: self.read_percent,
+            producers: self.producers,
+            consumers: self.consumers,
+            capacity: self.capacity,
+            element_bytes: self.element_bytes,
+            alloc_bytes: self.alloc_bytes,
+            ..Workload::default()
+        }
+    }
+}
+
+/// Writes a workload as the command line has it, for a program that is run with it.
+pub(crate) fn workload_words(workload: &Workload) -> Vec<String> {
+    let words = [
+        ("--critical-ns", workload.critical_ns),
+        ("--think-ns", workload.think_ns),
+        ("--read-percent", workload.read_percent),
+        ("--capacity", workload.capacity as u64),
+        ("--element-bytes", workload.element_bytes as u64),
+        ("--alloc-bytes", workload.alloc_bytes as u64),
+    ];
+    words.into_iter().flat_map(|(word, value)| [word.to_owned(), value.to_string()]).collect()
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CountArgs {
+    /// Only these: counters, locks, queues, alloc-arena
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) primitive: Vec<String>,
+    /// Only these variants; `*` and `?` are wild
+    #[arg(long, value_name = "GLOBS", value_delimiter = ',')]
+    pub(crate) variant: Vec<String>,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArgs,
+    /// Operations of the shorter run; the longer one makes twice as many
+    #[arg(long, value_name = "N", default_value_t = OPS, allow_hyphen_values = true, value_parser = ops)]
+    pub(crate) ops: u64,
+    /// Compare with the counts approved in this file; any difference fails
+    #[arg(long, value_name = "FILE", conflicts_with = "approve")]
+    pub(crate) check: Option<PathBuf>,
+    /// Write the counts to this file as approved
+    #[arg(long, value_name = "FILE")]
+    pub(crate) approve: Option<PathBuf>,
+    /// Show the functions that the instructions are in
+    #[arg(long)]
+    pub(crate) functions: bool,
+    /// Print records to standard output, everything else to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Operations of the shorter run of a count: whole rounds of a default queue and arena.
+pub(crate) const OPS: u64 = 4096;
+
+/// What the program runs under an engine that watches it; not for people.
+#[derive(Debug, Args)]
+pub(crate) struct MeasuredArgs {
+    #[arg(long)]
+    pub(crate) primitive: String,
+    #[arg(long)]
+    pub(crate) variant: String,
+    #[arg(long, value_parser = ops)]
+    pub(crate) ops: u64,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArgs,
 }
 
 /// What one `--placement` names.
@@ -203,6 +298,10 @@ fn repeat(text: &str) -> Result<u64, String> {
 
 fn size(text: &str, what: &str, most: u64) -> Result<usize, String> {
     usize::try_from(whole(text, what, 1, most)?).map_err(|error| error.to_string())
+}
+
+fn ops(text: &str) -> Result<u64, String> {
+    whole(text, "a number of operations", 1, 1 << 30)
 }
 
 fn side(text: &str) -> Result<usize, String> {

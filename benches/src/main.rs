@@ -1,8 +1,11 @@
 //! The program `manycore`: parses, calls the library, prints, sets the exit code.
 
 mod cli;
+mod count;
+mod count_command;
 mod exit;
 mod list;
+mod measured_command;
 mod rows;
 mod select;
 mod stdout;
@@ -20,6 +23,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Topology(arguments) => topology_command::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
+        Command::Count(arguments) => count_command::run(&arguments),
+        Command::Measured(arguments) => measured_command::run(&arguments),
         Command::Sweep(arguments) => sweep_command::run(*arguments),
     };
     match result {

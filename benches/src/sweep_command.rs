@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use harness::callgrind::Callgrind;
 use harness::host::{self, Build};
 use harness::native::Native;
+use harness::placement::ThreadCounts;
 use harness::records::{Appender, Point, Record, Run, SCHEMA, Skipped, Status, read};
 use harness::sweep::{self, Block, Observer, Plan, Row, Settings};
-use harness::workload::Workload;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Map, json};
 use topology::Topology;
 
-use crate::cli::SweepArgs;
+use crate::cli::{OPS, SweepArgs};
 use crate::exit::Failure;
 use crate::stdout::{self, note};
-use crate::{rows, select, table};
+use crate::{count, count_command, rows, select, table};
 
 /// The shortest measured time of a point to which a budget may shorten it.
 const SHORTEST_POINT: Duration = Duration::from_millis(50);
@@ -35,6 +36,9 @@ const BUILD: Build = Build { rustc: env!("MANYCORE_RUSTC"), commit: env!("MANYCO
 pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     let topology = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
     let mut settings = settings(&arguments)?;
+    if arguments.engine == "callgrind" {
+        return exact_counts(&arguments, &settings, &topology);
+    }
     let plan =
         sweep::plan(&topology, &settings).map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(budget) = arguments.budget {
@@ -46,7 +50,7 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     catch_signals(&interrupted)?;
     let header = header(&topology);
-    let mut records = Records::open(&arguments, &topology)?;
+    let mut records = Records::open(&arguments)?;
     let skip = match (&records.file, arguments.resume) {
         (Some(file), true) => measured_already(file.path(), &header)?,
         _ => BTreeSet::new(),
@@ -62,12 +66,12 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
 
 fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
     match arguments.engine.as_str() {
-        "native" => {}
-        "callgrind" | "simulated" => {
-            return Err(Failure::Usage(format!(
-                "--engine {}: this version measures natively only",
-                arguments.engine
-            )));
+        "native" | "callgrind" => {}
+        "simulated" => {
+            return Err(Failure::Usage(
+                "--engine simulated is not part of this version; there are native, callgrind"
+                    .into(),
+            ));
         }
         other => {
             return Err(Failure::Usage(format!(
@@ -82,22 +86,61 @@ fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
         threads: arguments.threads.clone(),
         placements,
         memories: arguments.memory.clone(),
-        workload: Workload {
-            critical_ns: arguments.critical_ns,
-            think_ns: arguments.think_ns,
-            read_percent: arguments.read_percent,
-            producers: arguments.producers,
-            consumers: arguments.consumers,
-            capacity: arguments.capacity,
-            element_bytes: arguments.element_bytes,
-            alloc_bytes: arguments.alloc_bytes,
-            ..Workload::default()
-        },
+        workload: arguments.workload.workload(),
         point: arguments.seconds,
         repeat: arguments.repeat,
         seed: arguments.seed,
         oversubscribe: arguments.oversubscribe,
     })
+}
+
+/// The callgrind engine: every row once, with one thread, since counts repeat and valgrind runs one
+/// thread at a time.
+fn exact_counts(
+    arguments: &SweepArgs,
+    settings: &Settings,
+    topology: &Topology,
+) -> Result<(), Failure> {
+    match &settings.threads {
+        ThreadCounts::Auto => {}
+        ThreadCounts::These(counts) if *counts == [1] => {}
+        ThreadCounts::These(_) => {
+            return Err(Failure::Usage(
+                "--engine callgrind counts one thread: valgrind runs threads one at a time, so \
+                 that nobody contends; use --threads 1"
+                    .into(),
+            ));
+        }
+    }
+    let callgrind = Callgrind::find().map_err(|reason| Failure::Failed(reason.to_string()))?;
+    let header = header(topology);
+    let mut records = Records::open(arguments)?;
+    records.write(&header)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    catch_signals(&interrupted)?;
+    let mut counted = Vec::new();
+    for row in &settings.rows {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted(format!(
+                "interrupted; kept {} points",
+                counted.len()
+            )));
+        }
+        let (point, functions) =
+            count::point(&callgrind, row, &settings.workload, OPS, &header.run);
+        records.write(&point)?;
+        counted.push((point, functions));
+    }
+    let text = count_command::table(&counted, false);
+    if arguments.json {
+        note(&text)
+    } else {
+        stdout::print(&text)?
+    }
+    if let Some(file) = &records.file {
+        note(&format!("{} points in {}", counted.len(), file.path().display()));
+    }
+    Ok(())
 }
 
 fn within_budget(plan: &Plan, settings: &Settings, budget: Duration) -> Result<Duration, Failure> {
@@ -175,7 +218,7 @@ fn catch_signals(interrupted: &Arc<AtomicBool>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn header(topology: &Topology) -> Run {
+pub(crate) fn header(topology: &Topology) -> Run {
     let host = host::fingerprint(topology, BUILD);
     let date = host["date"].as_str().unwrap_or_default().replace(['-', ':'], "");
     Run {
@@ -228,11 +271,11 @@ struct Records {
 }
 
 impl Records {
-    fn open(arguments: &SweepArgs, topology: &Topology) -> Result<Self, Failure> {
+    fn open(arguments: &SweepArgs) -> Result<Self, Failure> {
         let path = match &arguments.out {
             Some(path) => Some(path.clone()),
             None if arguments.json => None,
-            None => Some(default_path(topology)),
+            None => Some(default_path()),
         };
         let open = |path: PathBuf| {
             Appender::open(&path).map_err(|error| {
@@ -271,7 +314,7 @@ impl Records {
     }
 }
 
-fn default_path(_: &Topology) -> PathBuf {
+fn default_path() -> PathBuf {
     let host: String = host::host_name()
         .unwrap_or_else(|| "host".into())
         .chars()

@@ -30,17 +30,22 @@ impl<C: Counter> Work for Adder<C> {
     #[inline(never)]
     fn batch(&mut self, ops: u64) -> u64 {
         let counter: &C = &self.counter;
+        // Locals, so that the loop keeps them in registers.
+        let (read_percent, think) = (self.read_percent, self.think);
+        let (mut phase, mut added) = (self.phase, 0);
         for _ in 0..ops {
-            self.phase += self.read_percent;
-            if self.phase >= 100 {
-                self.phase -= 100;
+            phase += read_percent;
+            if phase >= 100 {
+                phase -= 100;
                 black_box(counter.sum());
             } else {
                 counter.add(1);
-                self.added += 1;
+                added += 1;
             }
-            chain(self.think);
+            chain(think);
         }
+        self.phase = phase;
+        self.added += added;
         ops
     }
 

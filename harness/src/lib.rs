@@ -65,6 +65,7 @@
 //! | [`stats`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
+pub mod callgrind;
 pub mod clock;
 pub mod host;
 pub mod memory;
