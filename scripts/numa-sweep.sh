@@ -4,31 +4,50 @@
 #
 #   scripts/numa-sweep.sh            about three minutes after building (--quick, the default)
 #   scripts/numa-sweep.sh --full     longer points, more placements, threads beyond the CPUs
+#   scripts/numa-sweep.sh --program FILE
+#                                    with a program made by scripts/package.sh: builds nothing,
+#                                    needs neither Rust nor root
 #   scripts/numa-sweep.sh --quick --primitive locks --critical-ns 50
 #                                    what follows is handed to `manycore sweep`
 set -euo pipefail
 
 mode=quick
-case "${1:-}" in
---quick | --full)
-    mode=${1#--}
-    shift
-    ;;
---help | -h)
-    sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"
-    exit 0
-    ;;
-esac
+manycore=
+while :; do
+    case "${1:-}" in
+    --quick | --full)
+        mode=${1#--}
+        shift
+        ;;
+    --program)
+        manycore=${2:?--program needs a file}
+        shift 2
+        ;;
+    --help | -h)
+        sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
+    *) break ;;
+    esac
+done
 
-here=$PWD
-cd "$(dirname "$0")/.."
-. scripts/needs.sh
-need cc gcc
-need_rust
-
-echo "building (release)" >&2
-cargo build --release --locked --quiet -p manycore
-manycore=${CARGO_TARGET_DIR:-$PWD/target}/release/manycore
+if [ -n "$manycore" ]; then
+    if [ ! -x "$manycore" ]; then
+        echo "error: $manycore is not a program; scripts/package.sh makes one" >&2
+        exit 2
+    fi
+    manycore=$(cd "$(dirname "$manycore")" && pwd)/$(basename "$manycore")
+else
+    here=$PWD
+    cd "$(dirname "$0")/.."
+    . scripts/needs.sh
+    need cc gcc
+    need_rust
+    echo "building (release)" >&2
+    cargo build --release --locked --quiet -p manycore
+    manycore=${CARGO_TARGET_DIR:-$PWD/target}/release/manycore
+    cd "$here"
+fi
 
 "$manycore" topology >&2
 
@@ -48,5 +67,4 @@ full)
     ;;
 esac
 
-cd "$here"
 exec "$manycore" sweep "$@"
