@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 need cc gcc
 need git git
 need tar tar
+need valgrind valgrind
 need_rust
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"

@@ -56,7 +56,13 @@ impl Callgrind {
     /// # Errors
     /// `no_valgrind` or `valgrind_too_old`, with the command that installs it.
     pub fn find() -> Result<Self, Unavailable> {
-        Self::at(Path::new("valgrind"))
+        // Found here and not by the child, which gets a path of its own.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&path).map(|place| place.join("valgrind"));
+        match places.into_iter().find(|place| place.is_file()) {
+            Some(valgrind) => Self::at(&valgrind),
+            None => Err(Unavailable::because("no_valgrind", format!("not on the path; {INSTALL}"))),
+        }
     }
 
     /// Uses the valgrind at `path`.
