@@ -110,13 +110,8 @@ impl Callgrind {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
-        // SAFETY: the closure makes one system call, which needs no memory and no lock.
-        unsafe {
-            command.pre_exec(|| {
-                libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-                Ok(())
-            })
-        };
+        // SAFETY: the function makes one system call, which needs no memory and no lock.
+        unsafe { command.pre_exec(keep_addresses) };
         let output = command
             .output()
             .map_err(|error| Unavailable::syscall("no_valgrind", "running valgrind", &error))?;
@@ -141,6 +136,14 @@ impl Callgrind {
             functions: twice.functions,
         })
     }
+}
+
+/// Switches address randomisation off for what is executed next; where that is refused, counts
+/// that depend on addresses may vary.
+fn keep_addresses() -> std::io::Result<()> {
+    // SAFETY: changes a flag of this process.
+    unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+    Ok(())
 }
 
 /// Exit code with which the measured program says that it cannot do what was asked; its standard
