@@ -19,25 +19,7 @@ pub(crate) fn point(
     ops: u64,
     run: &str,
 ) -> (Point, Vec<Cost>) {
-    let mut point = Point {
-        record: "point".into(),
-        run: run.into(),
-        engine: "callgrind".into(),
-        machine: "this-host".into(),
-        primitive: row.primitive.into(),
-        variant: row.id.into(),
-        workload: workload.words(row.primitive),
-        threads: 1,
-        placement: "none".into(),
-        cpus: Vec::new(),
-        seed: 1,
-        repeat: 1,
-        status: Status::Ok,
-        reasons: Vec::new(),
-        metrics: BTreeMap::new(),
-        per_thread: BTreeMap::new(),
-        other: Map::new(),
-    };
+    let mut point = blank(row, workload, run);
     match count(callgrind, row, workload, ops) {
         Ok(counts) => {
             point.metrics.insert("ops".into(), Metric::Count { value: counts.ops });
@@ -55,6 +37,29 @@ pub(crate) fn point(
             point.reasons.push(reason.to_string());
             (point, Vec::new())
         }
+    }
+}
+
+/// The record of a row before it is counted.
+pub(crate) fn blank(row: &Row, workload: &Workload, run: &str) -> Point {
+    Point {
+        record: "point".into(),
+        run: run.into(),
+        engine: "callgrind".into(),
+        machine: "this-host".into(),
+        primitive: row.primitive.into(),
+        variant: row.id.into(),
+        workload: workload.words(row.primitive),
+        threads: 1,
+        placement: "none".into(),
+        cpus: Vec::new(),
+        seed: 1,
+        repeat: 1,
+        status: Status::Ok,
+        reasons: Vec::new(),
+        metrics: BTreeMap::new(),
+        per_thread: BTreeMap::new(),
+        other: Map::new(),
     }
 }
 

@@ -51,10 +51,7 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     catch_signals(&interrupted)?;
     let header = header(&topology);
     let mut records = Records::open(&arguments)?;
-    let skip = match (&records.file, arguments.resume) {
-        (Some(file), true) => measured_already(file.path(), &header)?,
-        _ => BTreeSet::new(),
-    };
+    let skip = records.measured_already(&arguments, &header)?;
     records.write(&header)?;
     let findings = header.doctor.iter().filter_map(|finding| finding["message"].as_str());
     findings.for_each(|message| note(&format!("note: {message}")));
@@ -286,6 +283,18 @@ impl Records {
             })
         };
         Ok(Self { file: path.map(open).transpose()?, to_stdout: arguments.json })
+    }
+
+    /// With --resume, the keys of the points that the file holds.
+    fn measured_already(
+        &self,
+        arguments: &SweepArgs,
+        header: &Run,
+    ) -> Result<BTreeSet<String>, Failure> {
+        match &self.file {
+            Some(file) if arguments.resume => measured_already(file.path(), header),
+            _ => Ok(BTreeSet::new()),
+        }
     }
 
     fn write(&mut self, record: &impl Serialize) -> Result<(), Failure> {

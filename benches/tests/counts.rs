@@ -244,3 +244,47 @@ fn goldens_of_others_are_a_skip_and_of_gone_variants_a_failure() {
     fs::write(&file, "{").unwrap();
     assert_eq!(count("--check").status.code(), Some(1));
 }
+
+#[test]
+fn a_sweep_under_callgrind_writes_records_that_repeat_and_resumes() {
+    if without_valgrind() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let sweep = |more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_manycore"))
+            .args(["sweep", "--engine", "callgrind", "--primitive", "counters"])
+            .args(more)
+            .current_dir(directory.path())
+            .output()
+            .unwrap()
+    };
+    let schema: Value =
+        serde_json::from_str(include_str!("../../docs/records.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let points = |file: &str| -> Vec<Value> {
+        fs::read_to_string(directory.path().join(file))
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .inspect(|record| assert!(schema.is_valid(record), "{record}"))
+            .filter(|record| record["record"] == "point")
+            .map(|mut point| {
+                point["run"] = Value::Null;
+                point
+            })
+            .collect()
+    };
+    assert!(sweep(&["--out", "a.jsonl"]).status.success());
+    assert!(sweep(&["--out", "b.jsonl"]).status.success());
+    assert_eq!(points("a.jsonl"), points("b.jsonl"));
+    let counted = points("a.jsonl").len();
+    assert!(counted >= 4);
+    assert!(sweep(&["--out", "a.jsonl", "--resume"]).status.success());
+    assert_eq!(points("a.jsonl").len(), counted, "nothing was missing");
+    let dry = sweep(&["--dry-run"]);
+    assert_eq!(text(&dry.stdout).lines().count(), counted);
+    let contended = sweep(&["--threads", "2"]);
+    assert_eq!(contended.status.code(), Some(2));
+    assert!(text(&contended.stderr).contains("--threads 1"), "{}", text(&contended.stderr));
+}
