@@ -144,7 +144,7 @@ pub(crate) struct SweepArgs {
     /// Let threads outnumber CPUs
     #[arg(long)]
     pub(crate) oversubscribe: bool,
-    /// Append the records to this file [default: results/<host>/<date>-sweep.jsonl]
+    /// Append the records to this file [default: results/HOST/DATE-sweep.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Leave out the points that --out holds already

@@ -109,19 +109,25 @@ fn exact_counts(
             ));
         }
     }
+    if arguments.dry_run {
+        let rows = settings.rows.iter().map(|row| format!("{:<12} {}", row.primitive, row.id));
+        return stdout::print(&rows.collect::<Vec<_>>().join("\n"));
+    }
     let callgrind = Callgrind::find().map_err(|reason| Failure::Failed(reason.to_string()))?;
     let header = header(topology);
     let mut records = Records::open(arguments)?;
+    let done = records.measured_already(arguments, &header)?;
     records.write(&header)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     catch_signals(&interrupted)?;
     let mut counted = Vec::new();
     for row in &settings.rows {
         if interrupted.load(Ordering::Relaxed) {
-            return Err(Failure::Interrupted(format!(
-                "interrupted; kept {} points",
-                counted.len()
-            )));
+            let kept = counted.len();
+            return Err(Failure::Interrupted(format!("interrupted; kept {kept} points")));
+        }
+        if done.contains(&sweep::key(&count::blank(row, &settings.workload, &header.run))) {
+            continue;
         }
         let (point, functions) =
             count::point(&callgrind, row, &settings.workload, OPS, &header.run);
