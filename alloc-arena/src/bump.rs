@@ -43,6 +43,7 @@ use core::ptr::{self, NonNull};
 
 use super::backing::Backing;
 use super::contract::{AllocError, Arena, Frees, Full, Map, Properties};
+use super::hot::{HotField, HotFields, Role};
 use super::map_error::MapError;
 use super::placement::Placement;
 use super::request::Request;
@@ -239,6 +240,22 @@ impl<B: Backing> Bump<B> {
     /// Returns what the arena stands on.
     pub fn backing(&self) -> &B {
         &self.backing
+    }
+}
+
+impl<B: Backing> HotFields for Bump<B> {
+    const ALIGNMENT: usize = align_of::<Self>();
+    const ALONE: bool = false;
+
+    /// The blocks are the owner's until it lends them; the arena does not know to whom.
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        const OWNER: Role = Role::One("owner");
+        let Self { finger, backing } = self;
+        visit(HotField::of("finger", finger).written_by(OWNER).padded_in(self));
+        visit(HotField::of("backing", backing).read_by(OWNER));
+        let region = backing.region();
+        let region = HotField::at("region", region.addr().get(), region.len());
+        visit(region.written_by(OWNER));
     }
 }
 

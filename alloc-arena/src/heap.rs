@@ -1,6 +1,6 @@
 //! Heap block: a backing from the global allocator.
 //! # Algorithm
-//! Allocates one block, aligned to a pair of lines, and gives it back when dropped.
+//! Allocates one block of whole pairs of lines, and gives it back when dropped.
 //! # Why
 //! Against `Inline` it takes any size and moves cheaply; it adds an allocation, and memory whose
 //! placement is the global allocator's affair.
@@ -13,7 +13,7 @@
 //! # Progress
 //! As the global allocator's; no call of it after construction.
 //! # Invariants
-//! - I1: `region` was allocated with the layout (its length, `ALIGN`) and is freed by `drop` only.
+//! - I1: `region` was allocated with the `layout` of its length and is freed by `drop` only.
 //! # Synchronization
 //! none
 //! # Errors and limits
@@ -34,6 +34,12 @@ use super::request::Request;
 
 /// Two cache lines, which x86-64 prefetches together.
 const ALIGN: usize = 128;
+
+/// What is allocated for a region: whole pairs of lines, so that no stranger's block begins on its
+/// last one.
+fn layout(bytes: usize) -> Option<Layout> {
+    Some(Layout::from_size_align(bytes, ALIGN).ok()?.pad_to_align())
+}
 
 /// A block of the global allocator.
 ///
@@ -58,7 +64,7 @@ impl Map for Heap {
             return Err(MapError::Zero);
         }
         request.settle_without_kernel()?;
-        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| MapError::LayoutOverflow)?;
+        let layout = layout(bytes).ok_or(MapError::LayoutOverflow)?;
         // SAFETY: the layout has some bytes.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or(MapError::OutOfMemory)?;
         Ok(Self { region: NonNull::slice_from_raw_parts(start, bytes), request: *request })
@@ -67,7 +73,7 @@ impl Map for Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        if let Ok(layout) = Layout::from_size_align(self.region.len(), ALIGN) {
+        if let Some(layout) = layout(self.region.len()) {
             // SAFETY: I1.
             unsafe { dealloc(self.region.as_ptr().cast(), layout) };
         }

@@ -66,6 +66,7 @@ pub mod contract;
 mod first_touch;
 #[cfg(feature = "alloc")]
 mod heap;
+pub mod hot;
 #[cfg(feature = "memmap2")]
 mod huge;
 mod inline;
@@ -99,6 +100,7 @@ pub use contract::{AllocError, Arena, Frees, Full, Map, Memory, Properties};
 pub use first_touch::FirstTouch;
 #[cfg(feature = "alloc")]
 pub use heap::Heap;
+pub use hot::{HotField, HotFields, Role, Sharing};
 #[cfg(feature = "memmap2")]
 pub use huge::Huge;
 pub use inline::Inline;

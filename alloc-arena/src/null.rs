@@ -28,6 +28,7 @@ use core::ptr::NonNull;
 
 use super::backing::Backing;
 use super::contract::{AllocError, Arena, Frees, Map, Memory, Properties};
+use super::hot::{HotField, HotFields};
 use super::inline::Inline;
 use super::map_error::MapError;
 use super::placement::Placement;
@@ -53,6 +54,16 @@ pub struct NullArena {
 impl Map for NullArena {
     fn map(bytes: usize, request: &Request) -> Result<Self, MapError> {
         Ok(Self { block: Inline::map(bytes.min(BLOCK_BYTES), request)? })
+    }
+}
+
+impl HotFields for NullArena {
+    const ALIGNMENT: usize = 64;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { block } = self;
+        visit(HotField::of("block", block));
     }
 }
 

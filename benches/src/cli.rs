@@ -69,6 +69,15 @@ Examples:
 Thread counts: 1,2,8  4..8 (each)  4..64*2 (doubling)  4..64+4 (steps)  auto
 Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)")]
     Sweep(Box<SweepArgs>),
+    /// Check that what different threads write lies on lines of its own, and pages as asked
+    #[command(after_help = crate::place_command::HELP)]
+    Place(crate::place_command::PlaceArgs),
+    /// Make a page with plots and verdicts from files of records
+    #[command(after_help = crate::report_command::HELP)]
+    Report(crate::report_command::ReportArgs),
+    /// Say what a metric means, its formula, and how it is measured
+    #[command(after_help = crate::explain_command::HELP)]
+    Explain(crate::explain_command::ExplainArgs),
     /// Count instructions and locked operations exactly, under callgrind
     #[command(after_help = "\
 Examples:

@@ -4,8 +4,12 @@ mod cli;
 mod count;
 mod count_command;
 mod exit;
+mod explain_command;
 mod list;
 mod measured_command;
+mod place;
+mod place_command;
+mod report_command;
 mod rows;
 mod select;
 mod stdout;
@@ -25,6 +29,9 @@ fn main() -> ExitCode {
         Command::List(arguments) => list::run(&arguments),
         Command::Count(arguments) => count_command::run(&arguments),
         Command::Measured(arguments) => measured_command::run(&arguments),
+        Command::Place(arguments) => place_command::run(&arguments),
+        Command::Report(arguments) => report_command::run(&arguments),
+        Command::Explain(arguments) => explain_command::run(&arguments),
         Command::Sweep(arguments) => sweep_command::run(*arguments),
     };
     match result {

@@ -1,8 +1,11 @@
 //! Every row of the four tables, ready to be listed and measured.
 
 use harness::native::{Conditions, Experiment, Make};
+use harness::report::verdict::Kinds;
 use harness::sweep::Row;
 use harness::unavailable::Unavailable;
+
+use crate::place::{self, Examine};
 
 #[path = "../../alloc-arena/benches/case.rs"]
 mod arena_case;
@@ -22,6 +25,8 @@ pub(crate) struct Variant {
     pub(crate) row: Row,
     /// The properties as the type states them, name and value.
     pub(crate) properties: Vec<(&'static str, String)>,
+    /// Looks where objects of the type lie.
+    pub(crate) examine: Examine,
 }
 
 fn variant(
@@ -30,8 +35,9 @@ fn variant(
     kind: &'static str,
     make: Make,
     properties: Vec<(&'static str, String)>,
+    examine: Examine,
 ) -> Variant {
-    Variant { row: Row { primitive, id, kind, make }, properties }
+    Variant { row: Row { primitive, id, kind, make }, properties, examine }
 }
 
 macro_rules! counter_rows {
@@ -41,6 +47,7 @@ macro_rules! counter_rows {
         stringify!($kind),
         counter_case::experiment::<$counter>,
         counter_case::properties::<$counter>(),
+        |ask| place::counter::<$counter>(ask, place::family(stringify!($id))),
     )),*] };
 }
 
@@ -51,6 +58,7 @@ macro_rules! lock_rows {
         stringify!($kind),
         lock_case::experiment::<$lock>,
         lock_case::properties::<$lock>(),
+        place::lock::<$lock>,
     )),*] };
 }
 
@@ -67,7 +75,8 @@ macro_rules! queue_rows {
         }
         type T = queue_case::Element<1>;
         let properties = queue_case::properties::<T, $queue>();
-        variant("queues", stringify!($id), stringify!($kind), make, properties)
+        let (id, kind) = (stringify!($id), stringify!($kind));
+        variant("queues", id, kind, make, properties, place::queue::<$queue>)
     }),*] };
 }
 
@@ -78,6 +87,7 @@ macro_rules! arena_rows {
         stringify!($kind),
         arena_case::experiment::<$arena>,
         arena_case::properties::<$arena>(),
+        place::arena::<$arena>,
     )),*] };
 }
 
@@ -88,4 +98,11 @@ pub(crate) fn all() -> Vec<Variant> {
     all.extend(queues::for_each_queue!(queue_rows));
     all.extend(alloc_arena::for_each_arena!(arena_rows));
     all
+}
+
+/// What each row is for.
+pub(crate) fn kinds() -> Kinds {
+    Kinds::new(
+        all().iter().map(|variant| (variant.row.primitive, variant.row.id, variant.row.kind)),
+    )
 }

@@ -38,7 +38,8 @@ pub(crate) fn variants(
     Ok(kept)
 }
 
-fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {
+/// Says that nothing is named `name`, and what is named like it.
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {
     let nearest = nearest(name, known);
     Failure::Usage(if nearest.is_empty() {
         format!("no {what} matches `{name}`; there are {}", known.join(", "))

@@ -12,6 +12,7 @@ use harness::host::{self, Build};
 use harness::native::Native;
 use harness::placement::ThreadCounts;
 use harness::records::{Appender, Point, Record, Run, SCHEMA, Skipped, Status, read};
+use harness::report::verdict::Kinds;
 use harness::sweep::{self, Block, Observer, Plan, Row, Settings};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -343,7 +344,7 @@ fn default_path() -> PathBuf {
 struct Follower {
     records: Records,
     points: Vec<Point>,
-    kinds: Vec<Row>,
+    kinds: Kinds,
     bar: ProgressBar,
     interrupted: Arc<AtomicBool>,
     deadline: Option<Instant>,
@@ -383,7 +384,7 @@ impl Follower {
         Self {
             records,
             points: Vec::new(),
-            kinds: settings.rows.clone(),
+            kinds: rows::kinds(),
             bar,
             interrupted,
             deadline: arguments.budget.map(|budget| Instant::now() + budget.mul_f64(BUDGET_SLACK)),

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
-use harness::records::{Metric, Point, Status};
-use harness::sweep::Row;
+use harness::records::{Metric, Point};
+use harness::report::number::short;
+use harness::report::verdict::{Kinds, verdict};
 
 /// Renders the points, primitive by primitive.
-pub(crate) fn text(points: &[Point], rows: &[Row]) -> String {
+pub(crate) fn text(points: &[Point], kinds: &Kinds) -> String {
     let mut primitives: Vec<&str> = Vec::new();
     for point in points {
         if !primitives.contains(&point.primitive.as_str()) {
@@ -19,7 +20,7 @@ pub(crate) fn text(points: &[Point], rows: &[Row]) -> String {
         .map(|primitive| {
             let points: Vec<&Point> = points.iter().filter(|p| p.primitive == primitive).collect();
             let head = format!("{primitive} (native, this host{})", common_workload(&points));
-            format!("{head}\n{}\n{}\n", table(&points), verdict(primitive, &points, rows))
+            format!("{head}\n{}\n→ {}\n", table(&points), verdict(primitive, &points, kinds))
         })
         .collect();
     sections.join("\n")
@@ -100,79 +101,6 @@ fn figures(point: &Point) -> Vec<String> {
     ]
 }
 
-/// Three significant digits.
-fn short(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".into(),
-        size if size < 0.01 => format!("{value:.1e}"),
-        size if size < 10.0 => format!("{value:.2}"),
-        size if size < 100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
-/// One line: who is first at the most threads, who ties with it, and what is cheapest alone.
-fn verdict(primitive: &str, points: &[&Point], rows: &[Row]) -> String {
-    let is_variant = |point: &Point| {
-        rows.iter()
-            .any(|r| r.primitive == primitive && r.id == point.variant && r.kind == "variant")
-    };
-    let measured: Vec<&Point> = points
-        .iter()
-        .copied()
-        .filter(|p| matches!(p.status, Status::Ok | Status::Noisy) && is_variant(p))
-        .filter(|p| interval(p, "ops_per_s").is_some())
-        .collect();
-    let Some(most) = measured.iter().map(|point| point.threads).max() else {
-        return format!("→ {primitive}: no variant gave a figure");
-    };
-    let at = |threads: usize| measured.iter().copied().filter(move |p| p.threads == threads);
-    let mut line = format!("→ {primitive}: {}", first_place(at(most), most));
-    let least = measured.iter().map(|point| point.threads).min().unwrap_or(most);
-    if least != most {
-        line.push_str("; ");
-        line.push_str(&first_place(at(least), least));
-    }
-    let noisy = measured.iter().filter(|point| point.status == Status::Noisy).count();
-    if noisy > 0 {
-        line.push_str(&format!(" ({noisy} of {} points noisy)", measured.len()));
-    }
-    line
-}
-
-fn first_place<'a>(points: impl Iterator<Item = &'a Point> + Clone, threads: usize) -> String {
-    let speed = |point: &Point| interval(point, "ops_per_s").map_or(0.0, |(_, value, _)| value);
-    let Some(best) = points.clone().max_by(|a, b| speed(a).total_cmp(&speed(b))) else {
-        return String::new();
-    };
-    let (low, value, _) = interval(best, "ops_per_s").unwrap_or_default();
-    let mut ties: Vec<&str> = points
-        .filter(|p| p.variant != best.variant)
-        .filter(|p| interval(p, "ops_per_s").is_some_and(|(_, _, high)| high >= low))
-        .map(|p| p.variant.as_str())
-        .collect();
-    ties.dedup();
-    let fairness = best.metrics.get("fairness_jain").and_then(Metric::value).unwrap_or(1.0);
-    let tied =
-        if ties.is_empty() { String::new() } else { format!(", tied with {}", ties.join(", ")) };
-    let plural = if threads == 1 { "" } else { "s" };
-    let fairness = if threads == 1 { String::new() } else { format!(", fairness {fairness:.2}") };
-    format!(
-        "{} is first at {threads} thread{plural} ({} Mops/s{fairness}){tied}",
-        best.variant,
-        short(value / 1e6)
-    )
-}
-
-fn interval(point: &Point, metric: &str) -> Option<(f64, f64, f64)> {
-    match point.metrics.get(metric)? {
-        Metric::Figure { value, low, high } => {
-            Some((low.unwrap_or(*value), *value, high.unwrap_or(*value)))
-        }
-        _ => None,
-    }
-}
-
 /// A length of time as people write it.
 pub(crate) fn duration(time: Duration) -> String {
     match time.as_secs() {
@@ -192,13 +120,6 @@ pub(crate) fn cpus(cpus: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits() {
-        let shown: Vec<String> =
-            [0.0, 0.001_234, 1.234_5, 12.345, 123.45, 123_456.7].into_iter().map(short).collect();
-        assert_eq!(shown, ["0", "1.2e-3", "1.23", "12.3", "123", "123457"]);
-    }
 
     #[test]
     fn times() {

@@ -31,6 +31,7 @@
 use core::fmt;
 
 use super::contract::{Counter, Drain, Progress, Properties};
+use super::hot::{HotField, HotFields, Role};
 use super::sync::atomic::{AtomicI64, Ordering};
 use super::sync::const_fn;
 
@@ -86,6 +87,17 @@ impl Drain for AtomicCounter {
         // ORDERING: Relaxed - each add stands before or after the swap in the modification order,
         // so it is in exactly one take.
         self.total.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl HotFields for AtomicCounter {
+    const ALIGNMENT: usize = align_of::<AtomicI64>();
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { total } = self;
+        let total = HotField::of("total", total).written_by(Role::Many("adders"));
+        visit(total.read_by(Role::Many("readers")));
     }
 }
 

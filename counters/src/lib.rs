@@ -52,6 +52,7 @@ mod atomic;
 #[cfg(feature = "std")]
 pub mod conformance;
 pub mod contract;
+pub mod hot;
 mod null;
 mod packed;
 mod sharded;
@@ -64,6 +65,7 @@ mod variants;
 
 pub use atomic::AtomicCounter;
 pub use contract::{Counter, Drain, Explicit, Progress, Properties, ShardIndex};
+pub use hot::{HotField, HotFields, Role, Sharing};
 pub use null::NullCounter;
 pub use packed::PackedCounter;
 pub use sharded::ShardedCounter;

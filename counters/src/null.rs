@@ -23,6 +23,7 @@
 use core::fmt;
 
 use super::contract::{Counter, Drain, Progress, Properties};
+use super::hot::{HotField, HotFields};
 
 /// Counts nothing; measures the loop without a counter.
 ///
@@ -60,6 +61,13 @@ impl Drain for NullCounter {
     fn take(&self) -> i64 {
         0
     }
+}
+
+impl HotFields for NullCounter {
+    const ALIGNMENT: usize = 1;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, _visit: &mut dyn FnMut(HotField)) {}
 }
 
 impl fmt::Debug for NullCounter {

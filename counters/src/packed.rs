@@ -30,6 +30,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use super::contract::{Counter, Drain, Explicit, Progress, Properties, ShardIndex};
+use super::hot::{HotField, HotFields, Role};
 use super::sync::atomic::{AtomicI64, Ordering};
 use super::sync::const_fn;
 
@@ -115,6 +116,20 @@ impl<const N: usize, I> Drain for PackedCounter<N, I> {
         // ORDERING: Relaxed - by I2 each add stands before or after one swap in one modification
         // order, so it is in exactly one take.
         self.shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.swap(0, Ordering::Relaxed)))
+    }
+}
+
+impl<const N: usize, I> HotFields for PackedCounter<N, I> {
+    const ALIGNMENT: usize = 64;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { shards, index: _ } = self;
+        for (shard, word) in shards.iter().enumerate() {
+            let word = HotField::of("shards", word).nth(shard);
+            visit(word.written_by(Role::Nth("shard", shard)).read_by(Role::Many("readers")));
+        }
+        visit(HotField::rest(self, shards));
     }
 }
 

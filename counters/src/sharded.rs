@@ -44,6 +44,7 @@ use core::marker::PhantomData;
 use crossbeam_utils::CachePadded;
 
 use super::contract::{Counter, Drain, Explicit, Progress, Properties, ShardIndex};
+use super::hot::{HotField, HotFields, Role};
 use super::sync::atomic::{AtomicI64, Ordering};
 use super::sync::const_fn;
 
@@ -144,6 +145,19 @@ impl<const N: usize, I> Drain for ShardedCounter<N, I> {
         // ORDERING: Relaxed - by I2 each add stands before or after one swap in one modification
         // order, so it is in exactly one take.
         self.shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.swap(0, Ordering::Relaxed)))
+    }
+}
+
+impl<const N: usize, I> HotFields for ShardedCounter<N, I> {
+    const ALIGNMENT: usize = align_of::<CachePadded<u8>>();
+    const ALONE: bool = true;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { shards, index: _ } = self;
+        for (shard, padded) in shards.iter().enumerate() {
+            let word = HotField::of("shards", &**padded).nth(shard).padded_in(padded);
+            visit(word.written_by(Role::Nth("shard", shard)).read_by(Role::Many("readers")));
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! weakened; the models show that none is needed.
 
 use counters::contract;
+use counters::hot;
 mod sync {
     pub(super) mod atomic {
         pub(in super::super) use loom::sync::atomic::Ordering;

@@ -61,19 +61,30 @@
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
 //! | [`records`] | JSON Lines, read and written |
+//! | [`report`] | what records say, as one page, as Markdown, as comma-separated values |
+//! | [`glossary`] | what each metric means and how it is got |
+//! | `front_door` (feature `bench`) | `cargo bench`: flags, wall clock, exact counts, cross-check |
+//! | [`layout`] | which fields share a line and should not |
+//! | [`line_sizes`] | what a machine moves at once, with sources |
 //! | [`host`] | the host's fingerprint |
 //! | [`stats`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
 pub mod callgrind;
 pub mod clock;
+#[cfg(feature = "bench")]
+pub mod front_door;
+pub mod glossary;
 pub mod host;
+pub mod layout;
+pub mod line_sizes;
 pub mod memory;
 pub mod native;
 pub mod noise;
 pub mod placement;
 mod pmu;
 pub mod records;
+pub mod report;
 pub mod spin;
 pub mod stats;
 pub mod sweep;

@@ -2,7 +2,7 @@
 //!
 //! A reader skips what it does not understand and says so; it never stops and never drops a line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -174,6 +174,8 @@ pub struct Skipped {
 
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;
+/// Bytes read at once.
+const READ_AT_ONCE: usize = 256 << 10;
 
 /// Reads a file line by line. `each` gets what was understood, `skipped` the rest.
 ///
@@ -184,8 +186,19 @@ pub fn read(
     mut each: impl FnMut(Record),
     mut skipped: impl FnMut(Skipped),
 ) -> io::Result<()> {
-    let mut reader = BufReader::new(File::open(path)?);
-    let mut newer_runs = Vec::new();
+    let mut newer_runs = BTreeSet::new();
+    lines(path, |line, bytes| match parse(bytes, &mut newer_runs) {
+        Ok(record) => each(record),
+        Err(reason) => skipped(Skipped { line, reason }),
+    })
+}
+
+/// Gives each line that is not blank, with its number from 1 and its end.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub(crate) fn lines(path: &Path, mut each: impl FnMut(u64, &[u8])) -> io::Result<()> {
+    let mut reader = BufReader::with_capacity(READ_AT_ONCE, File::open(path)?);
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
@@ -193,27 +206,33 @@ pub fn read(
         if bytes.is_empty() {
             break;
         }
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        match parse(&bytes, &mut newer_runs) {
-            Ok(record) => each(record),
-            Err(reason) => skipped(Skipped { line, reason }),
+        if !bytes.iter().all(u8::is_ascii_whitespace) {
+            each(line, &bytes);
         }
     }
     Ok(())
 }
 
-fn parse(bytes: &[u8], newer_runs: &mut Vec<String>) -> Result<Record, String> {
+/// Understands one line, or says what is wrong with it. `newer_runs` remembers the runs whose
+/// points are of a newer schema.
+pub(crate) fn parse(bytes: &[u8], newer_runs: &mut BTreeSet<String>) -> Result<Record, String> {
+    // Most lines are whole points of this schema. What is not goes the long way, which tells why.
+    if newer_runs.is_empty()
+        && let Ok(point) = serde_json::from_slice::<Point>(bytes)
+        && point.record == "point"
+        && point.other.get("schema").is_none()
+    {
+        return Ok(Record::Point(Box::new(point)));
+    }
     let value: Value =
         serde_json::from_slice(bytes).map_err(|error| format!("not a whole record: {error}"))?;
     let schema = value.get("schema").and_then(Value::as_u64).unwrap_or(SCHEMA);
     let run = value.get("run").and_then(Value::as_str).unwrap_or_default();
     if schema > SCHEMA {
-        newer_runs.push(run.into());
+        newer_runs.insert(run.into());
         return Err(format!("schema {schema} is newer than {SCHEMA}, which this program reads"));
     }
-    if newer_runs.iter().any(|newer| newer == run) {
+    if newer_runs.contains(run) {
         return Err(format!("belongs to the run {run} of a newer schema"));
     }
     let record = value.get("record").and_then(Value::as_str).map(str::to_owned);

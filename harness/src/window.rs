@@ -205,14 +205,15 @@ struct Counted {
 }
 
 /// Where threads wait for each other; the last to arrive sets the start.
-struct Rendezvous {
+pub(crate) struct Rendezvous {
     threads: usize,
     arrived: CachePadded<AtomicUsize>,
     start: CachePadded<AtomicU64>,
 }
 
 impl Rendezvous {
-    fn new(threads: usize) -> Self {
+    /// Waits for so many threads, once.
+    pub(crate) fn new(threads: usize) -> Self {
         Self {
             threads,
             arrived: CachePadded::new(AtomicUsize::new(0)),
@@ -221,7 +222,7 @@ impl Rendezvous {
     }
 
     /// Arrives, waits for the others, and gives the tick at which all begin.
-    fn meet(&self, clock: &Clock) -> u64 {
+    pub(crate) fn meet(&self, clock: &Clock) -> u64 {
         const LOOKS_BEFORE_YIELDING: u32 = 10_000;
         // Relaxed: the count only elects the last; `start` publishes what matters.
         if self.arrived.fetch_add(1, Ordering::Relaxed) + 1 == self.threads {

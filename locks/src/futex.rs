@@ -34,6 +34,7 @@
 use core::marker::PhantomData;
 
 use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::hot::{HotField, HotFields, Role};
 use super::parker::Parker;
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicU32, Ordering};
@@ -111,6 +112,16 @@ impl<P: Parker, const SPINS: u32, R: Relax> FutexLock<P, SPINS, R> {
             relax.relax();
             left -= 1;
         }
+    }
+}
+
+impl<P, const SPINS: u32, R> HotFields for FutexLock<P, SPINS, R> {
+    const ALIGNMENT: usize = 4;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { state, policy: _ } = self;
+        visit(HotField::of("state", state).written_by(Role::Many("holder and waiters")));
     }
 }
 

@@ -34,6 +34,7 @@ extern crate std;
 pub mod conformance;
 pub mod contract;
 mod futex;
+pub mod hot;
 #[cfg(all(feature = "libc", target_os = "linux"))]
 mod linux_futex;
 mod mcs;
@@ -50,6 +51,7 @@ mod variants;
 
 pub use contract::{ConstInit, Fairness, Properties, RawLock, TryLock, Waiting};
 pub use futex::FutexLock;
+pub use hot::{HotField, HotFields, Role, Sharing};
 #[cfg(all(feature = "libc", target_os = "linux"))]
 pub use linux_futex::LinuxFutex;
 pub use mcs::{McsLock, McsSlot};

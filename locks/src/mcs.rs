@@ -43,6 +43,7 @@ use core::ptr;
 use crossbeam_utils::CachePadded;
 
 use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use super::sync::const_fn;
@@ -98,6 +99,32 @@ impl<R> McsLock<R> {
 impl<R> Default for McsLock<R> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<R> HotFields for McsLock<R> {
+    const ALIGNMENT: usize = align_of::<usize>();
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { tail, relax: _ } = self;
+        visit(HotField::of("tail", tail).written_by(Role::Many("arrivals and the last leaver")));
+    }
+}
+
+impl HotFields for McsSlot {
+    const ALIGNMENT: usize = align_of::<CachePadded<u8>>();
+    const ALONE: bool = true;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        const BECAUSE: &str = "the waiter arms both words before it queues, and each of the others \
+                               writes once: one line moves instead of two";
+        let Node { next, waiting } = &*self.0;
+        let next = HotField::of("next", next).written_by(Role::Many("waiter and successor"));
+        visit(next.read_by(Role::One("waiter")).one_line("node", BECAUSE).padded_in(&self.0));
+        let waiting =
+            HotField::of("waiting", waiting).written_by(Role::Many("waiter and predecessor"));
+        visit(waiting.read_by(Role::One("waiter")).one_line("node", BECAUSE).padded_in(&self.0));
     }
 }
 

@@ -23,6 +23,7 @@
 //! none
 
 use super::contract::{Fairness, Properties, RawLock, Waiting};
+use super::hot::{HotField, HotFields};
 
 /// Excludes nobody; measures the loop without a lock.
 ///
@@ -40,6 +41,13 @@ impl NullLock {
     pub const fn new() -> Self {
         Self(())
     }
+}
+
+impl HotFields for NullLock {
+    const ALIGNMENT: usize = 1;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, _visit: &mut dyn FnMut(HotField)) {}
 }
 
 // SAFETY: it breaks the first promise of the trait on purpose and is labelled `baseline` in the

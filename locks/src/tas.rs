@@ -33,6 +33,7 @@
 use core::marker::PhantomData;
 
 use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicBool, Ordering};
 use super::sync::const_fn;
@@ -63,6 +64,16 @@ impl<R> TasLock<R> {
 impl<R> Default for TasLock<R> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<R> HotFields for TasLock<R> {
+    const ALIGNMENT: usize = 1;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { locked, relax: _ } = self;
+        visit(HotField::of("locked", locked).written_by(Role::Many("holder and waiters")));
     }
 }
 

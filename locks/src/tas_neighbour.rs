@@ -28,6 +28,7 @@
 //! none; the mistake is the field's own.
 
 use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
@@ -73,6 +74,18 @@ impl<R> TasNeighbourLock<R> {
 impl<R> Default for TasNeighbourLock<R> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<R> HotFields for TasNeighbourLock<R> {
+    const ALIGNMENT: usize = align_of::<usize>();
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { lock, neighbour } = self;
+        lock.hot_fields(visit);
+        visit(HotField::between(lock, neighbour));
+        visit(HotField::of("neighbour", neighbour).written_by(Role::One("holder")));
     }
 }
 

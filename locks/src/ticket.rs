@@ -33,6 +33,7 @@
 use core::marker::PhantomData;
 
 use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicU32, Ordering};
 use super::sync::const_fn;
@@ -70,6 +71,21 @@ impl<R> TicketLock<R> {
 impl<R> Default for TicketLock<R> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<R> HotFields for TicketLock<R> {
+    const ALIGNMENT: usize = 4;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        const BECAUSE: &str = "an arrival that finds the lock free needs both words at once; \
+                               spinners pay for it with a miss at each arrival";
+        let Self { next, serving, relax: _ } = self;
+        let next = HotField::of("next", next).written_by(Role::Many("arrivals"));
+        visit(next.one_line("tickets", BECAUSE));
+        let serving = HotField::of("serving", serving).written_by(Role::One("holder"));
+        visit(serving.read_by(Role::Many("waiters")).one_line("tickets", BECAUSE));
     }
 }
 

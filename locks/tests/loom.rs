@@ -5,6 +5,7 @@
 //! catch is listed by `scripts/mutants.sh`; what they cannot see stands in `survivors.toml`.
 
 use locks::contract;
+use locks::hot;
 mod sync {
     pub(super) mod atomic {
         pub(in super::super) use loom::sync::atomic::{

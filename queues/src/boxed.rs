@@ -10,6 +10,7 @@ use core::slice;
 use crossbeam_utils::CachePadded;
 
 use super::contract::CapacityError;
+use super::hot::HotField;
 use super::storage::Storage;
 
 /// Any number of slots on the heap.
@@ -96,6 +97,10 @@ unsafe impl Storage for Boxed {
         vacant: impl FnMut(usize) -> Slot,
     ) -> Result<Self::Slots<Slot>, CapacityError> {
         BoxedSlots::allocate(capacity, vacant)
+    }
+
+    fn header<Slot>(slots: &Self::Slots<Slot>) -> HotField {
+        HotField::of("slots' address", slots)
     }
 
     #[inline]

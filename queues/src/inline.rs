@@ -8,6 +8,7 @@ use core::fmt;
 use crossbeam_utils::CachePadded;
 
 use super::contract::CapacityError;
+use super::hot::HotField;
 use super::mpmc_ring_vyukov::{LARGEST, MpmcRingVyukov, TurnSlot};
 use super::mutex_ring::MutexRing;
 use super::slot::Slot;
@@ -56,6 +57,10 @@ unsafe impl<const N: usize> Storage for Inline<N> {
                 Ok(InlineSlots { capacity, slots })
             }
         }
+    }
+
+    fn header<Slot>(slots: &Self::Slots<Slot>) -> HotField {
+        HotField::of("slots' capacity", &slots.capacity).padded_in(slots)
     }
 
     #[inline]

@@ -40,6 +40,7 @@ mod boxed;
 pub mod conformance;
 pub mod contract;
 mod drain;
+pub mod hot;
 mod inline;
 mod mpmc_ring_vyukov;
 mod mutex_ring;
@@ -60,6 +61,7 @@ pub use contract::{
     CapacityError, Consumer, Full, Order, Producer, Progress, Properties, Queue, SharedQueue, Side,
     WithCapacity,
 };
+pub use hot::{HotField, HotFields, Role, Sharing};
 pub use inline::{Inline, InlineSlots};
 pub use mpmc_ring_vyukov::MpmcRingVyukov;
 pub use mutex_ring::MutexRing;

@@ -62,8 +62,9 @@ use super::contract::{
     CapacityError, Full, Order, Progress, Properties, Queue, SharedQueue, Side, WithCapacity,
 };
 use super::drain::drain;
+use super::hot::{HotField, HotFields, Role};
 use super::shared::{SharedConsumer, SharedProducer};
-use super::slot::Slot;
+use super::slot::{self, Slot};
 use super::storage::Storage;
 use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
@@ -319,6 +320,34 @@ impl<T: Send, S: Storage> SharedQueue<T> for MpmcRingVyukov<T, S> {
     #[inline]
     fn try_pop(&self) -> Option<T> {
         self.try_pop()
+    }
+}
+
+impl<T, S: Storage> HotFields for MpmcRingVyukov<T, S> {
+    const ALIGNMENT: usize = align_of::<CachePadded<u8>>();
+    const ALONE: bool = true;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { tail, head, index_mask, slots } = self;
+        let position = |name, padded: &CachePadded<AtomicUsize>, writers| {
+            HotField::of(name, &**padded).written_by(writers).padded_in(padded)
+        };
+        visit(position("tail", tail, Role::Many("producers")));
+        visit(position("head", head, Role::Many("consumers")));
+        visit(HotField::of("index_mask", index_mask).read_by(Role::Anybody));
+        visit(HotField::between(index_mask, slots));
+        visit(S::header(slots).read_by(Role::Anybody));
+        for (index, turn_slot) in S::as_slice(slots).iter().enumerate() {
+            let TurnSlot { turn, slot } = turn_slot;
+            let align = if index == 0 { align_of::<CachePadded<u8>>() } else { 1 };
+            let both = Role::Many("producers and consumers");
+            let turn = HotField::of("turn", turn).written_by(both).aligned(align);
+            let slot = HotField::of("slot", slot).written_by(Role::Many("producers"));
+            let slot = slot.read_by(Role::Many("consumers"));
+            visit(turn.nth(index).side_by_side("slots", slot::BECAUSE));
+            visit(slot.nth(index).side_by_side("slots", slot::BECAUSE));
+        }
+        visit(HotField::rest(self, slots));
     }
 }
 

@@ -45,9 +45,10 @@ use super::contract::{
     CapacityError, Full, Order, Progress, Properties, Queue, SharedQueue, Side, WithCapacity,
 };
 use super::drain::drain;
+use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::shared::{SharedConsumer, SharedProducer};
-use super::slot::Slot;
+use super::slot::{self, Slot};
 use super::storage::Storage;
 use super::sync::atomic::{AtomicBool, Ordering};
 use super::sync::cell::UnsafeCell;
@@ -265,6 +266,27 @@ impl<T: Send, S: Storage, R: Relax> SharedQueue<T> for MutexRing<T, S, R> {
     #[inline]
     fn try_pop(&self) -> Option<T> {
         self.try_pop()
+    }
+}
+
+impl<T, S: Storage, R> HotFields for MutexRing<T, S, R> {
+    const ALIGNMENT: usize = align_of::<CachePadded<u8>>();
+    const ALONE: bool = true;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        const BECAUSE: &str = "whoever takes the lock needs the state at once: one line moves \
+                               instead of two; spinners pay for it, reading";
+        let Self { shared, slots, relax: _ } = self;
+        let Locked { locked, state } = &**shared;
+        let locked = HotField::of("locked", locked).written_by(Role::Many("holder and waiters"));
+        visit(locked.one_line("shared", BECAUSE).padded_in(shared));
+        let state = HotField::of("state", state).written_by(Role::One("holder"));
+        visit(state.one_line("shared", BECAUSE).padded_in(shared));
+        visit(S::header(slots).read_by(Role::Anybody));
+        for slot in slot::describe(S::as_slice(slots)) {
+            visit(slot.written_by(Role::One("holder")));
+        }
+        visit(HotField::rest(self, slots));
     }
 }
 

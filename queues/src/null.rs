@@ -32,6 +32,7 @@ use core::marker::PhantomData;
 use super::contract::{
     CapacityError, Full, Order, Progress, Properties, Queue, SharedQueue, Side, WithCapacity,
 };
+use super::hot::{HotField, HotFields};
 use super::shared::{SharedConsumer, SharedProducer};
 
 /// Forgets what goes in and makes up what comes out; measures the loop without a queue.
@@ -96,6 +97,16 @@ impl<T: Send + Default> SharedQueue<T> for NullQueue<T> {
     #[inline(always)]
     fn try_pop(&self) -> Option<T> {
         Some(T::default())
+    }
+}
+
+impl<T> HotFields for NullQueue<T> {
+    const ALIGNMENT: usize = align_of::<usize>();
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { capacity, element: _ } = self;
+        visit(HotField::of("capacity", capacity));
     }
 }
 

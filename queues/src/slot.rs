@@ -2,6 +2,9 @@
 
 use core::mem::MaybeUninit;
 
+use crossbeam_utils::CachePadded;
+
+use super::hot::HotField;
 use super::sync::cell::UnsafeCell;
 use super::sync::const_fn;
 
@@ -37,4 +40,18 @@ impl<T> Slot<T> {
         // not taken again.
         self.0.with(|slot| unsafe { slot.cast::<T>().read() })
     }
+}
+
+/// Why neighbouring slots may share a line.
+pub(crate) const BECAUSE: &str = "elements pass in order, so a line that carries several saves \
+                                  transfers; only a ring that is nearly empty or nearly full \
+                                  pays for it";
+
+/// Describes slots that hold elements and nothing else; the ring says who uses them.
+pub(crate) fn describe<T>(slots: &[Slot<T>]) -> impl Iterator<Item = HotField> + '_ {
+    slots.iter().enumerate().map(|(index, slot)| {
+        let align = if index == 0 { align_of::<CachePadded<T>>() } else { align_of::<T>() };
+        let slot = HotField::of("slots", slot).nth(index).aligned(align);
+        slot.side_by_side("slots", BECAUSE)
+    })
 }

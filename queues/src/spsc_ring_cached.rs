@@ -56,7 +56,8 @@ use super::contract::{
     CapacityError, Consumer, Full, Order, Producer, Progress, Properties, Queue, Side, WithCapacity,
 };
 use super::drain::drain;
-use super::slot::Slot;
+use super::hot::{HotField, HotFields, Role};
+use super::slot::{self, Slot};
 use super::storage::Storage;
 use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::cell::UnsafeCell;
@@ -90,6 +91,21 @@ impl End {
         pub(crate) fn at(position: usize) -> Self {
             Self { position: AtomicUsize::new(position), peer: UnsafeCell::new(position) }
         }
+    }
+
+    /// Describes both words, by their names in the ring.
+    pub(crate) fn describe(
+        &self,
+        [name, peer_name]: [&'static str; 2],
+        [owner, other]: [&'static str; 2],
+    ) -> [HotField; 2] {
+        const BECAUSE: &str = "the owner writes its position in each operation, so writing `peer` \
+                               beside it costs the other side no miss more";
+        let Self { position, peer } = self;
+        let (owner, other) = (Role::One(owner), Role::One(other));
+        let position = HotField::of(name, position).written_by(owner).read_by(other);
+        let peer = HotField::of(peer_name, peer).written_by(owner);
+        [position, peer].map(|field| field.one_line(name, BECAUSE))
     }
 
     /// # Safety
@@ -230,6 +246,35 @@ impl<T, S: Storage> SpscRingCached<T, S> {
 impl<T, S: Storage> WithCapacity for SpscRingCached<T, S> {
     fn with_capacity(capacity: usize) -> Result<Self, CapacityError> {
         Ok(Self::over(vacant_slots::<T, S>(capacity)?))
+    }
+}
+
+impl<T, S: Storage> HotFields for SpscRingCached<T, S> {
+    const ALIGNMENT: usize = align_of::<CachePadded<u8>>();
+    const ALONE: bool = true;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { tail, head, slots } = self;
+        for field in tail.describe(["tail", "tail.peer"], ["producer", "consumer"]) {
+            visit(field.padded_in(tail));
+        }
+        for field in head.describe(["head", "head.peer"], ["consumer", "producer"]) {
+            visit(field.padded_in(head));
+        }
+        describe_slots::<T, S>(slots, visit);
+        visit(HotField::rest(self, slots));
+    }
+}
+
+/// Describes the slots of an SPSC ring. The endpoints know where they are, so nobody reads what
+/// leads to them.
+pub(crate) fn describe_slots<T, S: Storage>(
+    slots: &S::Slots<Slot<T>>,
+    visit: &mut dyn FnMut(HotField),
+) {
+    visit(S::header(slots));
+    for field in slot::describe(S::as_slice(slots)) {
+        visit(field.written_by(Role::One("producer")).read_by(Role::One("consumer")));
     }
 }
 

@@ -29,9 +29,10 @@ use core::fmt;
 
 use super::contract::{CapacityError, Properties, Queue, WithCapacity};
 use super::drain::drain;
+use super::hot::{HotField, HotFields};
 use super::slot::Slot;
 use super::spsc_ring_cached::{
-    End, PROPERTIES, SpscConsumer, SpscProducer, endpoints, position, vacant_slots,
+    End, PROPERTIES, SpscConsumer, SpscProducer, describe_slots, endpoints, position, vacant_slots,
 };
 use super::storage::Storage;
 use super::sync::const_fn;
@@ -124,6 +125,21 @@ impl<T, S: Storage> Drop for SpscRingUnpadded<T, S> {
     fn drop(&mut self) {
         let mut consumer = self.split().1;
         drain(|| consumer.try_pop());
+    }
+}
+
+impl<T, S: Storage> HotFields for SpscRingUnpadded<T, S> {
+    const ALIGNMENT: usize = 64;
+    const ALONE: bool = false;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        let Self { tail, head, slots } = self;
+        let tail_fields = tail.describe(["tail", "tail.peer"], ["producer", "consumer"]);
+        let head_fields = head.describe(["head", "head.peer"], ["consumer", "producer"]);
+        tail_fields.into_iter().chain(head_fields).for_each(&mut *visit);
+        visit(HotField::between(head, slots));
+        describe_slots::<T, S>(slots, visit);
+        visit(HotField::rest(self, slots));
     }
 }
 

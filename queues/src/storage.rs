@@ -5,6 +5,7 @@
 //! pair of lines of their own, so that a slot shares no line with a position or with a stranger.
 
 use super::contract::CapacityError;
+use super::hot::HotField;
 
 /// Where a ring keeps its slots.
 ///
@@ -27,6 +28,10 @@ pub unsafe trait Storage: 'static {
         capacity: usize,
         vacant: impl FnMut(usize) -> Slot,
     ) -> Result<Self::Slots<Slot>, CapacityError>;
+
+    /// Describes what lies with the ring itself and leads to the slots, which nobody writes once
+    /// the ring was made. The ring says who reads it.
+    fn header<Slot>(slots: &Self::Slots<Slot>) -> HotField;
 
     /// Reaches the slots.
     fn as_slice<Slot>(slots: &Self::Slots<Slot>) -> &[Slot];

@@ -10,6 +10,7 @@
 //! loom's types do not have), `null.rs`.
 
 use queues::contract;
+use queues::hot;
 mod storage {
     pub(super) use queues::Storage;
 }

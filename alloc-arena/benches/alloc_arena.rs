@@ -1,0 +1,11 @@
+//! `cargo bench -p alloc-arena`: every arena on the wall clock, then in exact counts.
+
+#[expect(dead_code, reason = "the program lists the properties")]
+mod case;
+mod rows;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    harness::front_door::run(&rows::benches("alloc_arena"))
+}

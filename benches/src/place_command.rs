@@ -1,0 +1,332 @@
+//! `manycore place`: whether what different threads write lies on lines of its own, and pages
+//! where they were asked for.
+
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use harness::line_sizes::{self, Chosen, Pair};
+use harness::placement::ThreadCounts;
+use serde_json::{Value, json};
+use topology::Topology;
+
+use crate::exit::Failure;
+use crate::place::{Ask, Examined, MOST};
+use crate::rows::{self, PRIMITIVES, Variant};
+use crate::{select, stdout};
+
+/// What stands below the flags.
+pub(crate) const HELP: &str = "\
+Examples:
+  manycore place
+      every variant, with 1, 2, 3 ... 128 shards, slots and neighbours
+  manycore place --primitive locks --variant 'mcs,t*' --shards 1,2,64
+  manycore place --line 64 --pair none
+      as on a machine that prefetches no pairs
+  manycore place --line 128 --json
+      as on POWER, one JSON object a row
+
+Real objects are made and their addresses looked at. A variant must have no finding; a control is
+built wrongly on purpose and must have one. docs/placement.md says what is checked, and how to
+describe a type of your own.
+Exit codes: 0 all is as it must be, 1 a variant has a finding or a control has none, 2 usage";
+
+/// Findings that are shown of a row, and kept in its JSON.
+const SHOWN: usize = 3;
+const KEPT: usize = 50;
+
+/// The flags.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArgs {
+    /// Only these: counters, locks, queues, alloc-arena
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    primitive: Vec<String>,
+    /// Only these variants; `*` and `?` are wild
+    #[arg(long, value_name = "GLOBS", value_delimiter = ',')]
+    variant: Vec<String>,
+    /// Bytes of a cache line [default: this machine's]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = line)]
+    line: Option<usize>,
+    /// Bytes of a pair of lines that is prefetched together, or none [default: this machine's]
+    #[arg(long, value_name = "BYTES|none", allow_hyphen_values = true, value_parser = pair)]
+    pair: Option<Pair>,
+    /// Numbers of shards, slots and neighbours, from 1 to 128
+    #[arg(long, value_name = "LIST", default_value = "1..128", allow_hyphen_values = true, value_parser = shards)]
+    shards: Shards,
+    /// Print JSON, one row a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Shards(Vec<usize>);
+
+fn line(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().map_err(|_| format!("`{text}` is not a number of bytes; 64, say"))?;
+    line_sizes::line_bytes(bytes)
+}
+
+fn pair(text: &str) -> Result<Pair, String> {
+    match text {
+        "none" => Ok(Pair::None),
+        _ => text
+            .parse()
+            .map(Pair::Bytes)
+            .map_err(|_| format!("`{text}` is not a number of bytes; two lines, 128 say, or none")),
+    }
+}
+
+fn shards(text: &str) -> Result<Shards, String> {
+    match text.parse::<ThreadCounts>() {
+        Ok(ThreadCounts::These(counts)) => match counts.last() {
+            Some(&last) if last > MOST => Err(format!("{last} is more than {MOST}")),
+            _ => Ok(Shards(counts)),
+        },
+        Ok(ThreadCounts::Auto) => Err("write 1,2,4..16 or 1..128*2".into()),
+        Err(error) => Err(error.replace(" or auto", "").replace("threads", "shards")),
+    }
+}
+
+/// How a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Clean,
+    Found,
+    ControlFound,
+    ControlClean,
+    Undecided,
+}
+
+impl Verdict {
+    /// A baseline describes nothing that threads use.
+    fn of(kind: &str, examined: &Examined) -> Self {
+        let found = !examined.complaints.is_empty();
+        match kind {
+            "control" if found => Self::ControlFound,
+            "control" if examined.undecided => Self::Undecided,
+            "control" => Self::ControlClean,
+            "baseline" if examined.fields > 0 => Self::Found,
+            "variant" if examined.fields == 0 && !examined.undecided => Self::Found,
+            _ if found => Self::Found,
+            _ if examined.undecided => Self::Undecided,
+            _ => Self::Clean,
+        }
+    }
+
+    fn is_bad(self) -> bool {
+        matches!(self, Self::Found | Self::ControlClean)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Found => "found",
+            Self::ControlFound => "control_found",
+            Self::ControlClean => "control_clean",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    fn text(self, kind: &str, padded: bool) -> &'static str {
+        match (self, kind) {
+            (Self::Clean, "variant") if padded => "clean, each in CachePadded",
+            (Self::Clean, "baseline") => "baseline: describes nothing, as it must be",
+            (Self::Clean, _) => "clean",
+            (Self::Found, "baseline") => "BASELINE DESCRIBES FIELDS",
+            (Self::Found, _) => "FOUND",
+            (Self::ControlFound, _) => "control: found, as it must be",
+            (Self::ControlClean, _) => "CONTROL: NOTHING FOUND",
+            (Self::Undecided, _) => "cannot be decided here, see below",
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the command line asks for what cannot be, or a row is not as it must be.
+pub(crate) fn run(arguments: &PlaceArgs) -> Result<(), Failure> {
+    let variants = select::variants(rows::all(), &arguments.primitive, &arguments.variant)?;
+    let topology = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
+    let arch = std::env::consts::ARCH;
+    let chosen = line_sizes::choose(&topology, arch, arguments.line, arguments.pair);
+    let chosen = chosen.map_err(Failure::Usage)?;
+    let nodes = topology.numa_nodes.iter().filter(|node| node.is_memoryless() != Some(true));
+    let ask = Ask {
+        lines: chosen.lines,
+        counts: arguments.shards.0.clone(),
+        nodes: nodes.map(|node| node.id).collect(),
+    };
+    let examined: Vec<(&Variant, Examined, Verdict)> = variants
+        .iter()
+        .map(|variant| {
+            let examined = (variant.examine)(&ask);
+            let verdict = Verdict::of(variant.row.kind, &examined);
+            (variant, examined, verdict)
+        })
+        .collect();
+    if arguments.json {
+        for (variant, examined, verdict) in &examined {
+            stdout::print(&json_line(variant, examined, *verdict, &chosen).to_string())?;
+        }
+    } else {
+        print(&examined, &chosen)?;
+    }
+    let bad: Vec<String> = examined
+        .iter()
+        .filter(|(.., verdict)| verdict.is_bad())
+        .map(|(variant, examined, verdict)| {
+            let (row, found) = (&variant.row, examined.complaints.len());
+            match verdict {
+                Verdict::ControlClean => {
+                    format!("control {}/{} has no finding", row.primitive, row.id)
+                }
+                _ => format!("{}/{} has {}", row.primitive, row.id, counted(found, "finding")),
+            }
+        })
+        .collect();
+    if bad.is_empty() { Ok(()) } else { Err(Failure::Failed(bad.join("; "))) }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn pair_text(pair: Option<usize>) -> String {
+    pair.map_or_else(|| "none".to_owned(), |bytes| format!("{bytes} bytes"))
+}
+
+fn print(examined: &[(&Variant, Examined, Verdict)], chosen: &Chosen) -> Result<(), Failure> {
+    let mut text = vec![format!(
+        "line {} bytes: {}\npair {}: {}",
+        chosen.lines.line,
+        chosen.line_because,
+        pair_text(chosen.lines.pair),
+        chosen.pair_because
+    )];
+    for primitive in PRIMITIVES {
+        let section: Vec<_> =
+            examined.iter().filter(|(variant, ..)| variant.row.primitive == primitive).collect();
+        if section.is_empty() {
+            continue;
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["variant", "objects", "fields", "lines", "findings", ""]);
+        for (variant, examined, verdict) in &section {
+            table.add_row([
+                variant.row.id.to_owned(),
+                examined.objects.to_string(),
+                examined.fields.to_string(),
+                examined.lines.to_string(),
+                examined.complaints.len().to_string(),
+                verdict.text(variant.row.kind, examined.padded).to_owned(),
+            ]);
+        }
+        for column in 1..5 {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        text.push(format!("{primitive}\n{}", table.trim_fmt()));
+    }
+    let details: Vec<String> = examined.iter().filter_map(details).collect();
+    text.extend((!details.is_empty()).then(|| details.join("\n")));
+    stdout::print(&text.join("\n\n"))
+}
+
+/// The first findings of a row, what is known of its pages, and what could not be seen.
+fn details((variant, examined, verdict): &(&Variant, Examined, Verdict)) -> Option<String> {
+    let shown = if *verdict == Verdict::ControlFound { 1 } else { SHOWN };
+    let mut lines: Vec<String> =
+        examined.complaints.iter().take(shown).map(|complaint| complaint.text.clone()).collect();
+    if let Some(more @ 1..) = examined.complaints.len().checked_sub(shown) {
+        lines.push(format!("... and {more} more, up to {KEPT} with --json"));
+    }
+    lines.extend(examined.pages.iter().cloned());
+    lines.extend(examined.unavailable.iter().map(|reason| format!("unavailable: {reason}")));
+    let title = format!("{}/{}", variant.row.primitive, variant.row.id);
+    (!lines.is_empty()).then(|| format!("{title}\n  {}", lines.join("\n  ")))
+}
+
+fn json_line(variant: &Variant, examined: &Examined, verdict: Verdict, chosen: &Chosen) -> Value {
+    let findings: Vec<&Value> =
+        examined.complaints.iter().take(KEPT).map(|complaint| &complaint.detail).collect();
+    json!({
+        "primitive": variant.row.primitive,
+        "variant": variant.row.id,
+        "kind": variant.row.kind,
+        "line_bytes": chosen.lines.line,
+        "line_because": chosen.line_because,
+        "pair_bytes": chosen.lines.pair,
+        "pair_because": chosen.pair_because,
+        "objects": examined.objects,
+        "padded": examined.padded,
+        "fields": examined.fields,
+        "lines": examined.lines,
+        "verdict": verdict.word(),
+        "findings": examined.complaints.len(),
+        "first_findings": findings,
+        "pages": examined.pages,
+        "unavailable": examined.unavailable,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::{Complaint, family};
+
+    /// A row with shards is looked at with other numbers of them.
+    #[test]
+    fn every_sharded_row_has_its_family() {
+        let sharded = rows::all().into_iter().filter(|variant| {
+            let shards = variant.properties.iter().find(|(name, _)| *name == "shards");
+            shards.is_some_and(|(_, shards)| shards.parse::<usize>().is_ok_and(|shards| shards > 1))
+        });
+        let missing: Vec<_> = sharded
+            .filter(|variant| {
+                let sizes: Vec<usize> =
+                    family(variant.row.id).iter().map(|&(shards, _)| shards).collect();
+                sizes != [1, 2, 4, 8, 16, 32, 64, 128]
+            })
+            .map(|variant| variant.row.id)
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}: name their families in place.rs");
+    }
+
+    #[test]
+    fn verdicts() {
+        let of = |kind, fields, complaints: usize, undecided| {
+            let complaint = || Complaint { text: String::new(), detail: Value::Null };
+            let complaints = std::iter::repeat_with(complaint).take(complaints).collect();
+            let examined = Examined { fields, complaints, undecided, ..Examined::default() };
+            Verdict::of(kind, &examined)
+        };
+        assert_eq!(of("variant", 1, 0, false), Verdict::Clean);
+        assert_eq!(of("variant", 1, 1, true), Verdict::Found);
+        assert_eq!(of("variant", 0, 0, false), Verdict::Found);
+        assert_eq!(of("variant", 1, 0, true), Verdict::Undecided);
+        assert_eq!(of("control", 1, 1, true), Verdict::ControlFound);
+        assert_eq!(of("control", 1, 0, true), Verdict::Undecided);
+        assert_eq!(of("control", 1, 0, false), Verdict::ControlClean);
+        assert_eq!(of("baseline", 0, 0, false), Verdict::Clean);
+        assert_eq!(of("baseline", 1, 0, false), Verdict::Found);
+        let bad = [Verdict::Found, Verdict::ControlClean];
+        let good = [Verdict::Clean, Verdict::ControlFound, Verdict::Undecided];
+        assert!(bad.iter().all(|it| it.is_bad()) && !good.iter().any(|it| it.is_bad()));
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(line("64"), Ok(64));
+        for bad in ["0", "48", "-64", "x", "", "16", "1024"] {
+            assert!(line(bad).is_err(), "{bad}");
+        }
+        assert_eq!(pair("none"), Ok(Pair::None));
+        for bad in ["some", "", "-1"] {
+            assert!(pair(bad).is_err(), "{bad}");
+        }
+        for bad in ["0", "129", "1..129", "auto", "x", ""] {
+            assert!(shards(bad).is_err(), "{bad}");
+        }
+    }
+}

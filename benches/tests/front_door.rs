@@ -1,0 +1,185 @@
+//! `cargo bench -p counters` as a user types it: the usual flags, and rows of every part.
+//!
+//! Built in the profile of the tests, so that what is already built serves: figures of the wall
+//! clock are not looked at.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+/// One benchmark at a time: they wait for each other's CPUs, and share their baselines.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Where this very test was built, so that nested builds share the folder.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_manycore")).ancestors().nth(2).unwrap().to_owned()
+}
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args(words)
+        .current_dir(root())
+        .env("CARGO_TARGET_DIR", target())
+        .env_remove("RUSTC_BOOTSTRAP") // the test runner's; it would build everything anew
+        .env_remove("MANYCORE_BENCH")
+        .env_remove("CRITERION_HOME");
+    command
+}
+
+fn bench(flags: &[&str]) -> Command {
+    let mut words = vec!["bench", "-p", "counters", "--profile", "test", "--features", "std", "--"];
+    words.extend(flags);
+    command(&words)
+}
+
+struct Said {
+    code: Option<i32>,
+    all: String,
+}
+
+fn run(command: &mut Command) -> Said {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let all = format!("{}\n{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    println!("{command:?}\n{all}");
+    Said { code: status.code(), all }
+}
+
+impl Said {
+    #[track_caller]
+    fn holds(&self, words: &[&str]) -> &Self {
+        for word in words {
+            assert!(self.all.contains(word), "`{word}` is not in:\n{}", self.all);
+        }
+        self
+    }
+
+    #[track_caller]
+    fn lacks(&self, words: &[&str]) -> &Self {
+        for word in words {
+            assert!(!self.all.contains(word), "`{word}` is in:\n{}", self.all);
+        }
+        self
+    }
+
+    #[track_caller]
+    fn ends_with(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{}", self.all);
+        self
+    }
+
+    /// Asserts that the counts were made, or that it was said why not.
+    #[track_caller]
+    fn counts(&self, words: &[&str]) -> &Self {
+        if self.all.contains("SKIPPED exact counts: no_valgrind") {
+            return self.holds(&["apt-get install valgrind"]);
+        }
+        self.holds(words)
+    }
+}
+
+#[test]
+fn list_names_every_part_and_runs_nothing() {
+    let said = run(&mut bench(&["--list"]));
+    said.ends_with(0).lacks(&["time:", "instr/op", "SKIPPED"]);
+    for row in ["null", "atomic", "sharded", "packed"] {
+        for part in ["threads=1", "instructions", "rmw", "iai"] {
+            said.holds(&[&format!("counters/{row}/{part}: benchmark")]);
+        }
+    }
+    let said = run(&mut bench(&["--list", "atomic/i"]));
+    said.ends_with(0).holds(&["counters/atomic/instructions: benchmark", "counters/atomic/iai:"]);
+    said.lacks(&["threads=1: benchmark", "counters/null"]);
+}
+
+#[test]
+fn a_filter_holds_in_every_part() {
+    let said = run(&mut bench(&["atomic", "--quick", "--noplot"]));
+    said.ends_with(0).holds(&["counters/atomic/threads=1"]).lacks(&["counters/packed"]);
+    said.counts(&["counters/atomic/instructions", "counters/atomic/rmw", "1 rmw/op"]);
+    said.lacks(&["  NO\n"]);
+    let said = run(&mut bench(&["--exact", "counters/atomic/threads=1", "--quick"]));
+    said.ends_with(0).holds(&["the filter leaves no row of this part"]).lacks(&["instr/op "]);
+}
+
+#[test]
+fn a_filter_that_matches_nothing_is_an_error() {
+    let said = run(&mut bench(&["no-such-row"]));
+    said.ends_with(2).holds(&["no benchmark of counters matches `no-such-row`", "sharded"]);
+}
+
+#[test]
+fn baselines_serve_every_part() {
+    let short =
+        ["atomic/", "--sample-size", "10", "--measurement-time", "0.05", "--warm-up-time", "0.02"];
+    let with = |more: &[&str]| run(&mut bench(&[&short[..], more].concat()));
+    with(&["--save-baseline", "front-door"]).ends_with(0).holds(&["time:"]);
+    let said = with(&["--baseline", "front-door"]);
+    said.ends_with(0).holds(&["change:"]).counts(&["unchanged"]);
+    let said = with(&["--baseline", "never-saved"]);
+    said.ends_with(0).holds(&["time:"]).counts(&["no baseline `never-saved`", "new"]);
+    let loaded = ["atomic/", "--load-baseline", "front-door", "--baseline", "front-door"];
+    let said = run(&mut bench(&loaded));
+    said.ends_with(0).holds(&["time:", "SKIPPED cross-check"]);
+}
+
+#[test]
+fn a_profile_is_of_the_wall_clock_alone() {
+    let said = run(&mut bench(&["counters/atomic/", "--profile-time", "1"]));
+    said.ends_with(0).lacks(&["instr/op "]);
+    said.holds(&["SKIPPED exact counts: --profile-time", "SKIPPED cross-check"]);
+}
+
+#[test]
+fn bencher_lines_have_one_form() {
+    let said = run(&mut bench(&["atomic", "--quick", "--output-format", "bencher"]));
+    said.ends_with(0).holds(&["test counters/atomic/threads=1 ... bench:", "ns/iter (+/-"]);
+    said.counts(&["test counters/atomic/instructions ... bench:", "instr/op (+/- 0)"]);
+}
+
+#[test]
+fn more_and_less_is_said() {
+    let said = run(&mut bench(&["atomic", "--quick", "--verbose"]));
+    said.ends_with(0).holds(&["mean"]).counts(&["% "]);
+    let said = run(&mut bench(&["atomic", "--quick", "--quiet"]));
+    said.ends_with(0).holds(&["counters/atomic/threads=1"]).lacks(&["commit", "benchmarks ran"]);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (flags, word) in [
+        (&["--sample-size", "5"][..], "10"),
+        (&["("], "FILTER"),
+        (&["--measurement-time", "0"], "above 0"),
+        (&["--no-such-flag"], "--no-such-flag"),
+    ] {
+        run(&mut bench(flags)).ends_with(2).holds(&[word]).lacks(&["panicked"]);
+    }
+    run(bench(&["--quick", "atomic"]).env("MANYCORE_BENCH", "fool")).holds(&["short or full"]);
+    let said = run(bench(&["--list"]).env("MANYCORE_BENCH", "full"));
+    said.ends_with(0).holds(&["counters/atomic/read_percent=10,threads=1: benchmark"]);
+}
+
+#[test]
+fn without_valgrind_the_counts_are_skipped_with_the_remedy() {
+    let tools = Path::new(env!("CARGO")).parent().unwrap();
+    let said = run(bench(&["atomic", "--quick"]).env("PATH", tools));
+    said.ends_with(0).holds(&["counters/atomic/threads=1"]).lacks(&["instr/op "]);
+    said.holds(&["SKIPPED exact counts: no_valgrind", "apt-get install valgrind"]);
+    said.holds(&["SKIPPED cross-check by iai-callgrind: no_valgrind"]);
+}
+
+#[test]
+fn as_tests_each_row_runs_once() {
+    let words = ["test", "-p", "counters", "--benches", "--features", "std"];
+    let said = run(&mut command(&words));
+    said.ends_with(0).holds(&["Testing counters/sharded/threads=1"]).lacks(&["time:"]);
+    said.holds(&["Testing counters/packed/instructions", "SKIPPED cross-check"]);
+    let said = run(&mut command(&["test", "-p", "counters", "--benches"]));
+    said.ends_with(0).holds(&["SKIPPED rows that need the features std", "--features std"]);
+}

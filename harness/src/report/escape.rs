@@ -1,0 +1,109 @@
+//! Strings of records in other languages: nothing that a record says is markup.
+
+use std::fmt::{self, Write};
+
+/// Shows a string in HTML, in text as in quoted attributes.
+///
+/// ```
+/// use harness::report::escape::Html;
+/// assert_eq!(Html("</b> \"&'").to_string(), "&lt;/b&gt; &quot;&amp;&#39;");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Html<'a>(pub &'a str);
+
+impl fmt::Display for Html<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '&' => f.write_str("&amp;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                c => f.write_char(visible(c))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shows a string in a cell of a Markdown table or in its text.
+///
+/// ```
+/// use harness::report::escape::Markdown;
+/// assert_eq!(Markdown("a|b_c\n<i>").to_string(), "a\\|b\\_c &lt;i>");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Markdown<'a>(pub &'a str);
+
+impl fmt::Display for Markdown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '<' => f.write_str("&lt;")?,
+                '&' => f.write_str("&amp;")?,
+                '\n' | '\r' => f.write_char(' ')?,
+                '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '~' | '#' | '!' | '$' => {
+                    f.write_char('\\')?;
+                    f.write_char(c)?;
+                }
+                c => f.write_char(visible(c))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shows a string as a field of comma-separated values by RFC 4180.
+///
+/// ```
+/// use harness::report::escape::Csv;
+/// assert_eq!(Csv("plain").to_string(), "plain");
+/// assert_eq!(Csv("5\" and, more").to_string(), "\"5\"\" and, more\"");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Csv<'a>(pub &'a str);
+
+impl fmt::Display for Csv<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.contains(['"', ',', '\n', '\r']) {
+            return f.write_str(self.0);
+        }
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            if c == '"' {
+                f.write_char('"')?;
+            }
+            f.write_char(c)?;
+        }
+        f.write_char('"')
+    }
+}
+
+/// Control characters, and those that turn the direction of text around, are shown as a mark.
+fn visible(c: char) -> char {
+    let turns =
+        matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+    if turns || (c.is_control() && !matches!(c, '\n' | '\t')) { '\u{fffd}' } else { c }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_strings_stay_text() {
+        let hostile = "</script><img src=x onerror=\"alert('1')\">\0\u{202e}";
+        let html = Html(hostile).to_string();
+        assert!(!html.contains(['<', '>', '"', '\'', '\0', '\u{202e}']), "{html}");
+        let markdown = Markdown("| `a` | [x](javascript:1) <b>\n# head").to_string();
+        assert!(!markdown.contains("| `") && !markdown.contains('<') && !markdown.contains('\n'));
+        assert!(markdown.starts_with("\\|"), "{markdown}");
+    }
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        assert_eq!(Csv("a\r\nb").to_string(), "\"a\r\nb\"");
+        assert_eq!(Csv("").to_string(), "");
+    }
+}

@@ -1,0 +1,498 @@
+//! Reads files of records of any length in little memory: what a point is keyed by is read from
+//! every line, its figures only from the lines that are kept.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::records::{self, Point, Record, Run, SCHEMA, Skipped, Status};
+use crate::report::error::ReportError;
+
+/// Up to so many points are all shown; of more, the newest of each key.
+pub const ALL_SHOWN: usize = 5_000;
+/// So many different points are kept; further ones are counted.
+const KEYS_MOST: usize = 20_000;
+/// So many bytes of lines are kept.
+const BYTES_MOST: usize = 96 << 20;
+/// So many skipped lines of a file are listed; further ones are counted.
+const SKIPPED_LISTED: usize = 50;
+/// So many run headers are kept in full.
+const RUNS_MOST: usize = 500;
+
+/// What a file of records held.
+#[derive(Debug)]
+pub struct Input {
+    /// The file.
+    pub path: PathBuf,
+    /// Run headers.
+    pub runs: u64,
+    /// Points.
+    pub points: u64,
+    /// Lines that were not understood, the first of them.
+    pub skipped: Vec<Skipped>,
+    /// How many lines were not understood.
+    pub skipped_lines: u64,
+}
+
+/// A point, its file, and the header that stood before it.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) input: usize,
+    pub(crate) header: Option<usize>,
+    pub(crate) point: Point,
+}
+
+/// What the files held.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) headers: Vec<Run>,
+    pub(crate) points: Vec<Found>,
+    /// Points replaced by a newer one of the same key.
+    pub(crate) folded: u64,
+    /// Points of keys beyond the most that are kept.
+    pub(crate) left_out: u64,
+}
+
+/// A line that is kept.
+struct Kept {
+    input: usize,
+    line: u64,
+    header: Option<usize>,
+    key: u64,
+    bytes: Vec<u8>,
+}
+
+struct Scanner {
+    inputs: Vec<Input>,
+    headers: Vec<Run>,
+    /// By file and run.
+    header_of: HashMap<(usize, String), usize>,
+    kept: Vec<Kept>,
+    kept_bytes: usize,
+    /// Where the point of a key is kept, once there are too many to keep all.
+    at: Option<HashMap<u64, usize>>,
+    folded: u64,
+    left_out: u64,
+}
+
+/// Reads the files.
+///
+/// # Errors
+/// When one cannot be read, or there is no point in any of them.
+pub(crate) fn scan(paths: &[PathBuf]) -> Result<Scan, ReportError> {
+    let mut scanner = Scanner {
+        inputs: Vec::new(),
+        headers: Vec::new(),
+        header_of: HashMap::new(),
+        kept: Vec::new(),
+        kept_bytes: 0,
+        at: None,
+        folded: 0,
+        left_out: 0,
+    };
+    for path in paths {
+        scanner.file(path)?;
+    }
+    scanner.finish()
+}
+
+impl Scanner {
+    fn file(&mut self, path: &Path) -> Result<(), ReportError> {
+        let input = self.inputs.len();
+        self.inputs.push(Input {
+            path: path.into(),
+            runs: 0,
+            points: 0,
+            skipped: Vec::new(),
+            skipped_lines: 0,
+        });
+        let mut newer_runs = BTreeSet::new();
+        let each = |line, bytes: &[u8]| self.line(input, line, bytes, &mut newer_runs);
+        records::lines(path, each).map_err(|error| ReportError::Read(path.into(), error))
+    }
+
+    fn line(&mut self, input: usize, line: u64, bytes: &[u8], newer_runs: &mut BTreeSet<String>) {
+        // The short way for whole points; everything else goes the long way, which also says
+        // what is wrong.
+        if newer_runs.is_empty()
+            && let Ok(light) = serde_json::from_slice::<Light>(bytes)
+            && light.record == "point"
+            && light.schema.is_none_or(|schema| schema <= SCHEMA)
+        {
+            let header = self.header(input, &light.run);
+            let key = key(&light, self.host_key(header, &light.run));
+            self.point(Kept { input, line, header, key, bytes: Vec::new() }, bytes);
+            return;
+        }
+        match records::parse(bytes, newer_runs) {
+            Ok(Record::Run(run)) => self.run(input, *run),
+            Ok(Record::Point(point)) => {
+                let header = self.header(input, &point.run);
+                let key = key(&Light::from(&*point), self.host_key(header, &point.run));
+                self.point(Kept { input, line, header, key, bytes: Vec::new() }, bytes);
+            }
+            Err(reason) => self.skip(input, Skipped { line, reason }),
+        }
+    }
+
+    fn skip(&mut self, input: usize, skipped: Skipped) {
+        self.inputs[input].skipped_lines += 1;
+        if self.inputs[input].skipped.len() < SKIPPED_LISTED {
+            self.inputs[input].skipped.push(skipped);
+        }
+    }
+
+    fn run(&mut self, input: usize, mut run: Run) {
+        self.inputs[input].runs += 1;
+        let place = (input, run.run.clone());
+        if self.headers.len() >= RUNS_MOST {
+            // What identifies the host is kept, the rest is like that of the runs before.
+            run.argv.clear();
+            run.doctor.clear();
+            run.other.clear();
+            run.host.retain(|key, _| ["name", "cpu", "commit", "date"].contains(&key.as_str()));
+        }
+        self.header_of.insert(place, self.headers.len());
+        self.headers.push(run);
+    }
+
+    fn header(&self, input: usize, run: &str) -> Option<usize> {
+        self.header_of.get(&(input, run.to_owned())).copied()
+    }
+
+    /// Points of different hosts have different keys.
+    fn host_key(&self, header: Option<usize>, run: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match header {
+            Some(header) => {
+                let host = &self.headers[header].host;
+                let text = |key| host.get(key).map(Value::to_string);
+                (text("name"), text("cpu")).hash(&mut hasher);
+            }
+            None => run.hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+
+    fn point(&mut self, mut kept: Kept, bytes: &[u8]) {
+        self.inputs[kept.input].points += 1;
+        if self.at.is_none() && self.kept.len() >= ALL_SHOWN {
+            self.fold();
+        }
+        if let Some(at) = &mut self.at {
+            if let Some(&older) = at.get(&kept.key) {
+                self.folded += 1;
+                let older = &mut self.kept[older];
+                self.kept_bytes = self.kept_bytes + bytes.len() - older.bytes.len();
+                // The line's memory is used again.
+                kept.bytes = std::mem::take(&mut older.bytes);
+                kept.bytes.clear();
+                kept.bytes.extend_from_slice(bytes);
+                *older = kept;
+                return;
+            }
+            if self.kept.len() >= KEYS_MOST || self.kept_bytes + bytes.len() > BYTES_MOST {
+                self.left_out += 1;
+                return;
+            }
+            at.insert(kept.key, self.kept.len());
+        } else if self.kept_bytes + bytes.len() > BYTES_MOST {
+            self.left_out += 1;
+            return;
+        }
+        self.kept_bytes += bytes.len();
+        kept.bytes = bytes.to_vec();
+        self.kept.push(kept);
+    }
+
+    /// Keeps the newest point of each key, in the place of the first.
+    fn fold(&mut self) {
+        let mut at: HashMap<u64, usize> = HashMap::new();
+        let mut folded: Vec<Kept> = Vec::new();
+        for kept in self.kept.drain(..) {
+            match at.get(&kept.key) {
+                Some(&older) => {
+                    self.folded += 1;
+                    self.kept_bytes -= folded[older].bytes.len();
+                    folded[older] = kept;
+                }
+                None => {
+                    at.insert(kept.key, folded.len());
+                    folded.push(kept);
+                }
+            }
+        }
+        self.kept = folded;
+        self.at = Some(at);
+    }
+
+    fn finish(mut self) -> Result<Scan, ReportError> {
+        let mut points = Vec::with_capacity(self.kept.len());
+        for kept in std::mem::take(&mut self.kept) {
+            match records::parse(&kept.bytes, &mut BTreeSet::new()) {
+                Ok(Record::Point(point)) => {
+                    points.push(Found { input: kept.input, header: kept.header, point: *point });
+                }
+                Ok(Record::Run(_)) => {}
+                Err(reason) => self.skip(kept.input, Skipped { line: kept.line, reason }),
+            }
+        }
+        if points.is_empty() {
+            return Err(self.nothing());
+        }
+        let Self { inputs, headers, folded, left_out, .. } = self;
+        Ok(Scan { inputs, headers, points, folded, left_out })
+    }
+
+    fn nothing(self) -> ReportError {
+        let runs = self.inputs.iter().map(|input| input.runs).sum();
+        let skipped = self.inputs.iter().map(|input| input.skipped_lines).sum();
+        let paths = self.inputs.iter().map(|input| input.path.clone()).collect();
+        let first = self
+            .inputs
+            .into_iter()
+            .find_map(|input| Some((input.skipped.into_iter().next()?, input.path)));
+        match first {
+            None if runs == 0 => ReportError::Empty(paths),
+            Some((first, path)) if runs == 0 => {
+                ReportError::Damaged { lines: skipped, first, path }
+            }
+            _ => ReportError::NoPoints { runs, skipped },
+        }
+    }
+}
+
+/// What every line is read for. Accepts what [`Point`] accepts, and allocates next to nothing.
+#[derive(Deserialize)]
+struct Light<'a> {
+    #[serde(borrow)]
+    record: Cow<'a, str>,
+    schema: Option<u64>,
+    #[serde(borrow)]
+    run: Cow<'a, str>,
+    #[serde(borrow)]
+    engine: Cow<'a, str>,
+    #[serde(borrow)]
+    machine: Cow<'a, str>,
+    #[serde(borrow)]
+    primitive: Cow<'a, str>,
+    #[serde(borrow)]
+    variant: Cow<'a, str>,
+    workload: Map<String, Value>,
+    threads: usize,
+    #[serde(borrow)]
+    placement: Cow<'a, str>,
+    cpus: Vec<u32>,
+    seed: u64,
+    repeat: u64,
+    #[serde(rename = "status")]
+    _status: Status,
+    #[serde(rename = "reasons", borrow)]
+    _reasons: Vec<Cow<'a, str>>,
+    #[serde(rename = "metrics")]
+    _metrics: AnyMap<IgnoredAny>,
+    #[serde(rename = "per_thread")]
+    _per_thread: AnyMap<Vec<u64>>,
+}
+
+impl<'a> From<&'a Point> for Light<'a> {
+    fn from(point: &'a Point) -> Self {
+        Self {
+            record: Cow::Borrowed(&point.record),
+            schema: None,
+            run: Cow::Borrowed(&point.run),
+            engine: Cow::Borrowed(&point.engine),
+            machine: Cow::Borrowed(&point.machine),
+            primitive: Cow::Borrowed(&point.primitive),
+            variant: Cow::Borrowed(&point.variant),
+            workload: point.workload.clone(),
+            threads: point.threads,
+            placement: Cow::Borrowed(&point.placement),
+            cpus: point.cpus.clone(),
+            seed: point.seed,
+            repeat: point.repeat,
+            _status: point.status,
+            _reasons: Vec::new(),
+            _metrics: AnyMap(std::marker::PhantomData),
+            _per_thread: AnyMap(std::marker::PhantomData),
+        }
+    }
+}
+
+/// The same words that [`sweep::key`](crate::sweep::key) makes a key of, and the host.
+fn key(light: &Light, host: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let names = [&light.engine, &light.machine, &light.primitive, &light.variant, &light.placement];
+    names.hash(&mut hasher);
+    for (word, value) in &light.workload {
+        (word, value.to_string()).hash(&mut hasher);
+    }
+    (light.threads, &light.cpus, light.seed, light.repeat, host).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A map whose values are checked and dropped.
+struct AnyMap<V>(std::marker::PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for AnyMap<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each<V>(std::marker::PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Each<V> {
+            type Value = AnyMap<V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, V>()?.is_some() {}
+                Ok(AnyMap(self.0))
+            }
+        }
+        deserializer.deserialize_map(Each(std::marker::PhantomData))
+    }
+}
+
+/// The names that a point's row has figures for.
+#[derive(Deserialize)]
+pub(crate) struct Names<'a> {
+    #[serde(borrow)]
+    pub(crate) workload: Keys<'a>,
+    #[serde(borrow)]
+    pub(crate) metrics: Keys<'a>,
+    #[serde(borrow)]
+    pub(crate) per_thread: Keys<'a>,
+}
+
+impl<'a> From<&'a Point> for Names<'a> {
+    fn from(point: &'a Point) -> Self {
+        let keys = |key: &'a String| Cow::Borrowed(key.as_str());
+        Self {
+            workload: Keys(point.workload.keys().map(keys).collect()),
+            metrics: Keys(point.metrics.keys().map(keys).collect()),
+            per_thread: Keys(point.per_thread.keys().map(keys).collect()),
+        }
+    }
+}
+
+/// The keys of a map.
+pub(crate) struct Keys<'a>(pub(crate) Vec<Cow<'a, str>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Keys<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut keys = Vec::with_capacity(32);
+                while let Some((Key(key), IgnoredAny)) = map.next_entry()? {
+                    keys.push(key);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        #[derive(Deserialize)]
+        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+        deserializer.deserialize_map(Each)
+    }
+}
+
+/// Gives the names of a line that is a whole point of this schema; `None` for all others, among
+/// which there may be points that only [`records::parse`] understands.
+pub(crate) fn names(bytes: &[u8]) -> Option<Names<'_>> {
+    let light = serde_json::from_slice::<Light>(bytes).ok()?;
+    let whole = light.record == "point" && light.schema.is_none_or(|schema| schema <= SCHEMA);
+    if whole { serde_json::from_slice(bytes).ok() } else { None }
+}
+
+/// Counts keys that this version does not know, with an example of each.
+pub(crate) fn unknown_keys<'a>(
+    others: impl Iterator<Item = (&'static str, &'a Map<String, Value>)>,
+) -> BTreeMap<String, (u64, String)> {
+    let mut unknown: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    for (record, other) in others {
+        for (key, value) in other {
+            let name = format!("{record}.{key}");
+            if let Some((count, _)) = unknown.get_mut(&name) {
+                *count += 1;
+            } else if unknown.len() < 100 {
+                unknown.insert(name, (1, value.to_string()));
+            }
+        }
+    }
+    unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn point(variant: &str, value: u64) -> String {
+        json!({
+            "record": "point", "run": "r", "engine": "native", "machine": "this-host",
+            "primitive": "locks", "variant": variant, "workload": {"critical_ns": 0}, "threads": 1,
+            "placement": "compact", "cpus": [0], "seed": 1, "repeat": 5, "status": "ok",
+            "reasons": [], "metrics": {"ops": {"value": value}}, "per_thread": {"ops": [value]},
+            "later": true,
+        })
+        .to_string()
+    }
+
+    fn scan_text(text: &str) -> Result<Scan, ReportError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        scan(&[file.path().to_owned()])
+    }
+
+    #[test]
+    fn few_points_are_all_kept_and_of_many_the_newest() {
+        let lines = |count: u64| -> String { (0..count).map(|n| point("tas", n) + "\n").collect() };
+        let few = scan_text(&lines(ALL_SHOWN as u64)).unwrap();
+        assert_eq!((few.points.len(), few.folded), (ALL_SHOWN, 0));
+        let many = ALL_SHOWN as u64 + 700;
+        let scan = scan_text(&(lines(many) + &point("mcs", 1))).unwrap();
+        assert_eq!((scan.points.len(), scan.folded), (2, many - 1));
+        assert_eq!(scan.points[0].point.metrics["ops"].value(), Some((many - 1) as f64));
+        assert_eq!(scan.inputs[0].points, many + 1);
+    }
+
+    #[test]
+    fn the_short_way_refuses_what_the_long_way_refuses() {
+        let good = point("tas", 1);
+        let bad = [
+            good.replace("\"threads\":1", "\"threads\":-1"),
+            good.replace("\"status\":\"ok\"", "\"status\":\"fine\""),
+            good.replace("\"metrics\":{", "\"metrics\":[{").replace("},\"per", "}],\"per"),
+            good.replace("\"ops\":[1]", "\"ops\":[\"1\"]"),
+            good.replace("\"cpus\":[0]", "\"cpus\":[-1]"),
+            good.replace("\"value\":1", "\"value\":1e999"),
+            good.replace("\"reasons\":[]", "\"reasons\":[5]"),
+        ];
+        let scan = scan_text(&format!("{good}\n{}\n", bad.join("\n"))).unwrap();
+        assert_eq!((scan.points.len(), scan.inputs[0].skipped_lines), (1, bad.len() as u64));
+        for (skipped, bad) in scan.inputs[0].skipped.iter().zip(&bad) {
+            assert!(records::parse(bad.as_bytes(), &mut BTreeSet::new()).is_err());
+            assert!(!skipped.reason.is_empty());
+        }
+    }
+
+    #[test]
+    fn nothing_to_show_is_an_error_that_says_what_there_was() {
+        let error = |text: &str| scan_text(text).unwrap_err().to_string();
+        assert!(error("").contains("no records in"));
+        assert!(error("\n  \n").contains("no records in"));
+        assert!(error("{\n[]\n").contains("none of the 2 lines"));
+        let header = r#"{"record":"run","schema":1,"run":"r","argv":[],"host":{}}"#;
+        assert!(error(header).contains("only run headers (1)"));
+        assert!(scan(&["/no/such/file".into()]).unwrap_err().to_string().contains("/no/such/file"));
+    }
+}

@@ -1,0 +1,25 @@
+//! This crate's table as the front door wants it.
+
+use harness::front_door::Benches;
+use harness::sweep::Row;
+
+use crate::case;
+
+macro_rules! rows {
+    ($($id:ident => $lock:ty, $kind:ident;)*) => { vec![$(Row {
+        primitive: "locks",
+        id: stringify!($id),
+        kind: stringify!($kind),
+        make: case::experiment::<$lock>,
+    }),*] };
+}
+
+/// Gives every row to the bench target `target`.
+pub(crate) fn benches(target: &'static str) -> Benches {
+    Benches {
+        package: env!("CARGO_PKG_NAME"),
+        target,
+        rows: locks::for_each_lock!(rows),
+        features: &[("libc", cfg!(feature = "libc"))],
+    }
+}
