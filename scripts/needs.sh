@@ -1,15 +1,20 @@
 # Sourced by the other scripts: what a job needs, installed where that is possible.
 # Everything is installed by the system's package manager, as root; otherwise it is named.
 
-# need COMMAND PACKAGE: makes sure that COMMAND exists.
-need() {
+# try COMMAND PACKAGE: installs PACKAGE if COMMAND is missing and that is possible.
+try() {
     command -v "$1" >/dev/null && return
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "installing $2 (for $1)" >&2
         DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$2" >/dev/null ||
             { apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$2" >/dev/null; } || true
-        command -v "$1" >/dev/null && return
     fi
+    command -v "$1" >/dev/null
+}
+
+# need COMMAND PACKAGE: makes sure that COMMAND exists.
+need() {
+    try "$1" "$2" && return
     echo "error: $1 is missing; install the package $2 (Debian's name) and try again" >&2
     exit 1
 }

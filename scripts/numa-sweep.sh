@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh clone to a measured sweep: checks and installs what is missing, builds, and measures
-# counters, locks, queues and arenas over the cores and nodes of this machine.
+# counters, locks, queues and arenas over the cores and nodes of this machine. Writes the records and
+# a report, and says where they are.
 #
 #   scripts/numa-sweep.sh            about three minutes after building (--quick, the default)
 #   scripts/numa-sweep.sh --full     longer points, more placements, threads beyond the CPUs
@@ -67,4 +68,35 @@ full)
     ;;
 esac
 
-exec "$manycore" sweep "$@"
+
+# Where the records go, unless the caller says so; the report stands beside them.
+out=
+measures=yes
+previous=
+for word in "$@"; do
+    [ "$previous" = --out ] && out=$word
+    case $word in
+    --out=*) out=${word#--out=} ;;
+    --dry-run | --json | --help | -h) measures= ;;
+    esac
+    previous=$word
+done
+[ -n "$measures" ] || exec "$manycore" sweep "$@"
+if [ -z "$out" ]; then
+    out=results/$(uname -n)/$(date -u +%Y-%m-%dT%H%M%SZ)-sweep.jsonl
+    set -- "$@" --out "$out"
+fi
+
+# Ctrl-C ends the sweep, which keeps what was measured; the report is written all the same.
+trap : INT
+status=0
+"$manycore" sweep "$@" || status=$?
+trap - INT
+if [ "$status" = 0 ] || [ "$status" = 130 ]; then
+    report=${out%.jsonl}.html
+    if "$manycore" report "$out" --out "$report" >/dev/null; then
+        echo "records: $out" >&2
+        echo "report:  $report" >&2
+    fi
+fi
+exit "$status"

@@ -9,6 +9,8 @@ need git git
 need tar tar
 need valgrind valgrind
 need_rust
+# Without a browser the tests of the report's page are skipped and say so.
+try chromium chromium || true
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
