@@ -481,6 +481,15 @@ pub const TABLE: &[Entry] = &[
         engines: RUSAGE,
     },
     Entry {
+        name: "run_queue_wait_ns",
+        topic: Topic::Disturbance,
+        unit: "ns",
+        formula: WINDOWS,
+        means: "How long threads could have run and waited for their CPU.",
+        beware: "",
+        engines: &[("native", "second figure of `/proc/thread-self/schedstat`")],
+    },
+    Entry {
         name: "minor_faults",
         topic: Topic::Disturbance,
         unit: "1",

@@ -28,6 +28,9 @@ const ATTEMPTS: u32 = 4;
 /// Relative width of the interval from which on a point is noisy.
 const WIDEST_INTERVAL: f64 = 0.25;
 
+/// Share of a window that a thread may wait for its CPU before the repetition counts as disturbed.
+const LONGEST_WAIT: f64 = 0.005;
+
 /// Relative change of the clock rate during a repetition from which on it counts as disturbed.
 const LARGEST_DRIFT: f64 = 0.05;
 
@@ -300,7 +303,7 @@ impl Native {
         for name in ["instructions_per_op", "llc_misses"] {
             metrics.insert(name.into(), Metric::Missing(self.pmu.clone()));
         }
-        let reasons = disturbances(repetitions, ns_per_op.map(|e| e.relative_width()));
+        let reasons = self.disturbances(repetitions, ns_per_op.map(|e| e.relative_width()));
         Summary {
             status: if reasons.is_empty() { Status::Ok } else { Status::Noisy },
             reasons,
@@ -381,6 +384,7 @@ fn totals(repetitions: &[Repetition]) -> BTreeMap<String, Metric> {
         ("ops", sum(&|r| Some(r.ops()), usage)),
         ("voluntary_switches", sum(&|r| r.sum_of(|u| u.voluntary_switches), usage)),
         ("involuntary_switches", sum(&|r| r.sum_of(|u| u.involuntary_switches), usage)),
+        ("run_queue_wait_ns", sum(&|r| r.waited_ns(), "no_schedstat")),
         ("minor_faults", sum(&|r| r.sum_of(|u| u.minor_faults), usage)),
         ("major_faults", sum(&|r| r.sum_of(|u| u.major_faults), usage)),
         ("migrations", sum(&|r| Some(r.migrations()), usage)),
@@ -394,6 +398,11 @@ fn totals(repetitions: &[Repetition]) -> BTreeMap<String, Metric> {
 }
 
 impl Repetition {
+    /// Time for which threads could have run and waited for their CPUs.
+    fn waited_ns(&self) -> Option<u64> {
+        self.windows.iter().map(|window| window.usage.as_ref()?.run_queue_wait_ns).sum()
+    }
+
     fn migrations(&self) -> u64 {
         self.windows.iter().filter(|window| window.migrated).count() as u64
     }
@@ -429,26 +438,41 @@ fn syscalls_metric(syscalls: Option<Result<f64, Unavailable>>) -> Metric {
     }
 }
 
-/// Says why the figures are noisy: what hit more than half of the repetitions, and a wide interval.
-fn disturbances(repetitions: &[Repetition], relative_width: Option<f64>) -> Vec<String> {
-    let mut reasons = Vec::new();
-    let mut often = |name: &str, hit: &dyn Fn(&Repetition) -> bool| {
-        let hits = repetitions.iter().filter(|r| hit(r)).count();
-        if hits * 2 > repetitions.len() {
-            reasons.push(format!("{name} in {hits} of {} repetitions", repetitions.len()));
+impl Native {
+    /// Says why the figures are noisy: what hit more than half of the repetitions, and a wide
+    /// interval.
+    fn disturbances(&self, repetitions: &[Repetition], relative_width: Option<f64>) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let mut often = |name: &str, hit: &dyn Fn(&Repetition) -> bool| {
+            let hits = repetitions.iter().filter(|r| hit(r)).count();
+            if hits * 2 > repetitions.len() {
+                reasons.push(format!("{name} in {hits} of {} repetitions", repetitions.len()));
+            }
+        };
+        often("waits for a CPU", &|r| r.windows.iter().any(|window| self.lost_its_cpu(window)));
+        often("page faults", &|r| {
+            r.sum_of(|usage| usage.minor_faults + usage.major_faults).is_some_and(|n| n > 0)
+        });
+        often("migrations", &|r| r.migrations() > 0);
+        often("stolen time", &|r| r.host.steal_ticks.is_some_and(|n| n > 0));
+        often("throttling by the quota", &|r| r.host.throttled_us.is_some_and(|n| n > 0));
+        often("drift of the clock rate", &|r| (r.drift - 1.0).abs() > LARGEST_DRIFT);
+        often("overlap below 0.95", &|r| overlap(&r.windows) < LEAST_OVERLAP);
+        if let Some(width) = relative_width.filter(|&width| width > WIDEST_INTERVAL) {
+            reasons.push(format!("the interval is {:.0} % of the median wide", width * 100.0));
         }
-    };
-    often("involuntary context switches", &|r| {
-        r.sum_of(|usage| usage.involuntary_switches).is_some_and(|n| n > 0)
-    });
-    often("page faults", &|r| r.sum_of(|u| u.minor_faults + u.major_faults).is_some_and(|n| n > 0));
-    often("migrations", &|r| r.migrations() > 0);
-    often("stolen time", &|r| r.host.steal_ticks.is_some_and(|n| n > 0));
-    often("throttling by the quota", &|r| r.host.throttled_us.is_some_and(|n| n > 0));
-    often("drift of the clock rate", &|r| (r.drift - 1.0).abs() > LARGEST_DRIFT);
-    often("overlap below 0.95", &|r| overlap(&r.windows) < LEAST_OVERLAP);
-    if let Some(width) = relative_width.filter(|&width| width > WIDEST_INTERVAL) {
-        reasons.push(format!("the interval is {:.0} % of the median wide", width * 100.0));
+        reasons
     }
-    reasons
+
+    /// Whether a thread waited for its CPU for a share of its window that shows in the figures.
+    /// Where the kernel keeps no such books, any involuntary switch counts.
+    fn lost_its_cpu(&self, window: &ThreadWindow) -> bool {
+        let Some(usage) = &window.usage else { return false };
+        match usage.run_queue_wait_ns {
+            Some(waited) => {
+                waited as f64 > self.clock.ns((window.end - window.start) as f64) * LONGEST_WAIT
+            }
+            None => usage.involuntary_switches > 0,
+        }
+    }
 }

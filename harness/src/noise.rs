@@ -17,6 +17,9 @@ pub struct ThreadUsage {
     pub major_faults: u64,
     /// Nanoseconds of CPU time, user and kernel.
     pub cpu_ns: u64,
+    /// Nanoseconds for which the thread could have run and waited for its CPU; `None` where the
+    /// kernel keeps no such books.
+    pub run_queue_wait_ns: Option<u64>,
 }
 
 impl ThreadUsage {
@@ -37,6 +40,9 @@ impl ThreadUsage {
             minor_faults: count(usage.ru_minflt),
             major_faults: count(usage.ru_majflt),
             cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
+            run_queue_wait_ns: fs::read_to_string("/proc/thread-self/schedstat")
+                .ok()
+                .and_then(|text| run_queue_wait_ns(&text)),
         })
     }
 
@@ -51,8 +57,17 @@ impl ThreadUsage {
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            run_queue_wait_ns: self
+                .run_queue_wait_ns
+                .zip(earlier.run_queue_wait_ns)
+                .map(|(now, then)| now.saturating_sub(then)),
         }
     }
+}
+
+/// The second figure of `schedstat`: time on a CPU, time waiting for one, time slices.
+fn run_queue_wait_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// What the host took from the CPUs between two looks. A part that the host does not report is
@@ -154,6 +169,13 @@ mod tests {
         assert_eq!(throttled_us("nr_periods 1\nthrottled_usec 77\n"), Some(77));
         assert_eq!(throttled_us("nr_throttled 1\nthrottled_time 5000\n"), Some(5));
         assert_eq!(throttled_us("usage_usec 1\n"), None);
+    }
+
+    #[test]
+    fn waits_for_a_cpu_are_the_second_figure() {
+        assert_eq!(run_queue_wait_ns("123 456 7\n"), Some(456));
+        assert_eq!(run_queue_wait_ns("123"), None);
+        assert_eq!(run_queue_wait_ns("1 x 2"), None);
     }
 
     #[test]
