@@ -1,5 +1,5 @@
 //! The workload of an arena: each thread allocates from one of its own, writes to the block, and
-//! resets the arena when it is full.
+//! resets the arena when it has handed out 64 KiB.
 //!
 //! One file for the crate's benchmark and for the program, which include it by `#[path]`.
 
@@ -22,6 +22,9 @@ struct Allocating<A> {
     arena: A,
     request: Request,
     layout: Layout,
+    /// Blocks that fill [`ARENA_BYTES`], and those still to come before the next reset.
+    blocks: usize,
+    left: usize,
     think: u64,
     misaligned: u64,
     exhausted: u64,
@@ -42,13 +45,15 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
     fn batch(&mut self, ops: u64) -> u64 {
         // Locals, so that the loop keeps them in registers whatever the block may alias.
         let (layout, think) = (self.layout, self.think);
-        let (mut misaligned, mut exhausted) = (0, 0);
+        let (mut misaligned, mut exhausted, mut left) = (0, 0, self.left);
         for _ in 0..ops {
-            let mut block = self.arena.try_alloc_layout(layout);
-            if block.is_err() {
+            // Not when it is full: a backing that rounds up to a huge page would walk all of it.
+            if left == 0 {
                 self.arena.reset();
-                block = self.arena.try_alloc_layout(layout);
+                left = self.blocks;
             }
+            left -= 1;
+            let block = self.arena.try_alloc_layout(layout);
             let Ok(block) = block else {
                 exhausted += 1;
                 continue;
@@ -60,6 +65,7 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
             unsafe { first.write_volatile(1) };
             chain(think);
         }
+        self.left = left;
         self.misaligned += misaligned;
         self.exhausted += exhausted;
         ops
@@ -71,7 +77,7 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
         }
         if self.misaligned > 0 || self.exhausted > 0 {
             return Err(format!(
-                "{} blocks were misaligned, {} allocations failed in an empty arena",
+                "{} blocks were misaligned, {} allocations failed in an arena with room",
                 self.misaligned, self.exhausted
             ));
         }
@@ -114,6 +120,13 @@ where
     let workload = &conditions.workload;
     let layout = Layout::from_size_align(workload.alloc_bytes, 8)
         .map_err(|error| Unavailable::because("bad_layout", error.to_string()))?;
+    let blocks = ARENA_BYTES / layout.pad_to_align().size();
+    if blocks == 0 {
+        return Err(Unavailable::because(
+            "too_large",
+            format!("{} bytes do not fit", layout.size()),
+        ));
+    }
     let placements = Arc::new(Mutex::new(Vec::new()));
     let work = |policy: &Policy| -> Result<Box<dyn Work>, Unavailable> {
         let request = request::<A>(policy, workload.memory)?;
@@ -127,6 +140,8 @@ where
             arena,
             request,
             layout,
+            blocks,
+            left: blocks,
             think: conditions.steps.steps(workload.think_ns),
             misaligned: 0,
             exhausted: 0,
