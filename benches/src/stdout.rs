@@ -18,7 +18,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Lets `write` write to standard output. A closed pipe is not an error, as in [`print`].
+/// Lets `write` write to standard output. A closed pipe is not an error, as in [`print()`].
 pub(crate) fn stream<E>(write: impl FnOnce(&mut dyn Write) -> Result<(), E>) -> Result<(), E> {
     write(&mut UntilClosed(io::BufWriter::new(io::stdout().lock())))
 }
