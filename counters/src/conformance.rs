@@ -115,8 +115,9 @@ pub fn sums_are_one_sided<C: Counter + Default>(
         let reader = scope.spawn(|| {
             let mut last = 0;
             barrier.wait();
+            // ORDERING: Acquire - against the store of `over`: the last round sees every add.
             while !over.load(Ordering::Acquire) {
-                // Acquire, against the Release below: these adds happened before the sum.
+                // ORDERING: Acquire - against the add to `done`: these adds happened before the sum.
                 let before = done.load(Ordering::Acquire) as i64;
                 let sum = counter.sum();
                 if sum < before {
@@ -140,12 +141,14 @@ pub fn sums_are_one_sided<C: Counter + Default>(
                     barrier.wait();
                     for _ in 0..rounds {
                         counter.add(1);
+                        // ORDERING: Release - who reads `done` has the add before it.
                         done.fetch_add(1, Ordering::Release);
                     }
                 })
             })
             .collect();
         let ended = adders.into_iter().all(|adder| adder.join().is_ok());
+        // ORDERING: Release - against the readers' look: all adds are over.
         over.store(true, Ordering::Release);
         match reader.join() {
             Ok(Ok(())) if ended => Ok(()),
@@ -244,6 +247,7 @@ pub fn takes_every_add_once<C: Counter + Drain + Default>(
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
+                // ORDERING: Acquire - against the store of `over`.
                 while !over.load(Ordering::Acquire) {
                     let some = counter.take();
                     taken.fetch_add(some as isize, Ordering::Relaxed);
@@ -252,6 +256,7 @@ pub fn takes_every_add_once<C: Counter + Drain + Default>(
             });
         }
         add_from(&counter, threads, rounds, |_| 1);
+        // ORDERING: Release - against the takers' look: all adds are over.
         over.store(true, Ordering::Release);
     });
     if least.load(Ordering::Relaxed) < 0 {

@@ -167,11 +167,11 @@ unsafe impl<R: Relax> RawLock for McsLock<R> {
         // ORDERING: Acquire, E4 - the successor's `waiting` is set before we clear it.
         let mut next = slot.0.next.load(Ordering::Acquire);
         if next.is_null() {
-            // ORDERING: Release on success, E2 - hands the writes to whoever finds `tail` null;
-            // Relaxed on failure - nothing is read through the value.
             let left = self.tail.compare_exchange(
                 slot.node(),
                 ptr::null_mut(),
+                // ORDERING: Release on success, E2 - hands the writes to whoever finds `tail`
+                // null; Relaxed on failure - nothing is read through the value.
                 Ordering::Release,
                 Ordering::Relaxed,
             );

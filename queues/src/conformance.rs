@@ -389,6 +389,7 @@ impl Run {
                 }
             }
         }
+        // ORDERING: Release - against the consumers' look: this producer's pushes are over.
         self.producing.fetch_sub(1, Ordering::Release);
         Ok(())
     }
@@ -397,6 +398,7 @@ impl Run {
         let mut last: Vec<Option<u64>> = Vec::new();
         loop {
             // Looked at first: what is empty afterwards is empty with all pushes behind it.
+            // ORDERING: Acquire - against the producers' last step: every push is visible.
             let all_in = self.producing.load(Ordering::Acquire) == 0;
             let Some(value) = consumer.try_pop() else {
                 if all_in || !self.may_go_on()? {
