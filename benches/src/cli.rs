@@ -53,11 +53,13 @@ Examples:
   manycore list --json")]
     List(ListArgs),
     /// Measure variants × threads × placements
-    #[command(after_help = "\
+    #[command(
+        args_override_self = true,
+        after_help = "\
 Examples:
   manycore sweep
       every variant of every primitive at 1, 2, 4 … threads and at the borders of this machine
-  manycore sweep --primitive locks --variant 'tas*,mcs' --threads 1,2,4..8 --critical-ns 50
+  manycore sweep --primitive locks --variant 'tas*,mcs' --threads 1,2 --critical-ns 50
       some locks, with 50 ns of work inside the critical section
   manycore sweep --primitive queues --producers 1 --consumers 1 --threads 2 --capacity 64
       one producer and one consumer over small queues
@@ -67,7 +69,10 @@ Examples:
       the points and the time they take, without measuring
 
 Thread counts: 1,2,8  4..8 (each)  4..64*2 (doubling)  4..64+4 (steps)  auto
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)")]
+A flag that is given twice counts as given last.
+Exit codes: 0 done, 1 failed or the budget ended first, 2 usage, 130 interrupted (what was measured
+is kept)"
+    )]
     Sweep(Box<SweepArgs>),
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
@@ -156,7 +161,8 @@ pub(crate) struct SweepArgs {
     /// Append the records to this file [default: results/HOST/DATE-sweep.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Leave out the points that --out holds already
+    /// Leave out the points that --out holds already from this host and build, whole and with as
+    /// many repetitions, however long they were
     #[arg(long, requires = "out")]
     pub(crate) resume: bool,
     /// Show the points and the time they take, and measure nothing

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     let mut follower = Follower::new(&arguments, &plan, &settings, records, interrupted);
     let mut native = Native::new(topology);
     let outcome = sweep::run(&mut native, &plan, &settings, &header.run, &skip, &mut follower);
-    follower.finish(outcome, &plan, skip.len())
+    follower.finish(outcome, &plan)
 }
 
 fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
@@ -81,7 +81,7 @@ fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
     let placements = arguments.placement.iter().flat_map(|named| named.0.clone()).collect();
     Ok(Settings {
         rows: chosen.iter().map(|variant| variant.row).collect(),
-        threads: arguments.threads.clone(),
+        threads: threads(arguments),
         placements,
         memories: arguments.memory.clone(),
         workload: arguments.workload.workload(),
@@ -90,6 +90,21 @@ fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
         seed: arguments.seed,
         oversubscribe: arguments.oversubscribe,
     })
+}
+
+/// Where both sides of a queue are given and nothing else is measured, there is one number of
+/// threads to choose.
+fn threads(arguments: &SweepArgs) -> ThreadCounts {
+    let workload = &arguments.workload;
+    let queues_only = arguments.primitive.iter().all(|name| name == "queues");
+    match (&arguments.threads, workload.producers, workload.consumers) {
+        (ThreadCounts::Auto, Some(producers), Some(consumers))
+            if queues_only && !arguments.primitive.is_empty() =>
+        {
+            ThreadCounts::These(vec![producers + consumers])
+        }
+        (threads, ..) => threads.clone(),
+    }
 }
 
 /// The callgrind engine: every row once, with one thread, since counts repeat and valgrind runs one
@@ -142,9 +157,14 @@ fn exact_counts(
         stdout::print(&text)?
     }
     if let Some(file) = &records.file {
-        note(&format!("{} points in {}", counted.len(), file.path().display()));
+        note(&format!("{} in {}", points(counted.len()), file.path().display()));
     }
     Ok(())
+}
+
+/// A number of points, in words.
+fn points(count: usize) -> String {
+    if count == 1 { "1 point".into() } else { format!("{count} points") }
 }
 
 fn within_budget(plan: &Plan, settings: &Settings, budget: Duration) -> Result<Duration, Failure> {
@@ -189,8 +209,8 @@ fn dry_run(plan: &Plan, settings: &Settings, as_json: bool) -> Result<(), Failur
     }
     stdout::print(&lines.join("\n"))?;
     note(&format!(
-        "{} points, {} s measured each in {} repetitions: about {}",
-        plan.points(),
+        "{}, {} s measured each in {} repetitions: about {}",
+        points(plan.points()),
         settings.point.as_secs_f64(),
         settings.repeat,
         table::duration(plan.duration(settings.point, settings.repeat)),
@@ -277,6 +297,11 @@ struct Records {
 impl Records {
     fn open(arguments: &SweepArgs) -> Result<Self, Failure> {
         let path = match &arguments.out {
+            Some(path) if path.as_os_str() == "-" => {
+                return Err(Failure::Usage(
+                    "--out -: records go to standard output with --json".into(),
+                ));
+            }
             Some(path) => Some(path.clone()),
             None if arguments.json => None,
             None => Some(default_path()),
@@ -350,6 +375,8 @@ struct Follower {
     deadline: Option<Instant>,
     out_of_budget: bool,
     failure: Option<Failure>,
+    left_out: usize,
+    repeat: u64,
     json: bool,
 }
 
@@ -376,8 +403,8 @@ impl Follower {
         }
         if !arguments.quiet && !shown {
             note(&format!(
-                "measuring {} points, about {}",
-                plan.points(),
+                "measuring {}, about {}",
+                points(plan.points()),
                 table::duration(plan.duration(settings.point, settings.repeat))
             ));
         }
@@ -390,16 +417,13 @@ impl Follower {
             deadline: arguments.budget.map(|budget| Instant::now() + budget.mul_f64(BUDGET_SLACK)),
             out_of_budget: false,
             failure: None,
+            left_out: 0,
+            repeat: settings.repeat,
             json: arguments.json,
         }
     }
 
-    fn finish(
-        mut self,
-        outcome: io::Result<bool>,
-        plan: &Plan,
-        skipped: usize,
-    ) -> Result<(), Failure> {
+    fn finish(mut self, outcome: io::Result<bool>, plan: &Plan) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         report_same_as_before(plan);
         let text = table::text(&self.points, &self.kinds);
@@ -408,12 +432,13 @@ impl Follower {
         } else {
             stdout::print(&text)?;
         }
-        if skipped > 0 {
-            note(&format!("{skipped} points were in the file already and were not measured again"));
+        if self.left_out > 0 {
+            let left_out = points(self.left_out);
+            note(&format!("{left_out} in the file already, not measured again"));
         }
         let kept = match &self.records.file {
-            Some(file) => format!("{} points in {}", self.points.len(), file.path().display()),
-            None => format!("{} points", self.points.len()),
+            Some(file) => format!("{} in {}", points(self.points.len()), file.path().display()),
+            None => points(self.points.len()),
         };
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -455,6 +480,11 @@ impl Observer for Follower {
     fn progress(&mut self, block: &Block, row: &Row) {
         self.bar.set_message(format!("{} {} × {}", block.primitive, row.id, block.threads));
         self.bar.inc(1);
+    }
+
+    fn left_out(&mut self, _: &Block, _: &Row) {
+        self.left_out += 1;
+        self.bar.inc(self.repeat);
     }
 
     fn record(&mut self, point: Point) -> io::Result<()> {

@@ -242,6 +242,9 @@ pub trait Observer {
     /// Is told when a repetition of a row has ended.
     fn progress(&mut self, block: &Block, row: &Row);
 
+    /// Is told of each row that is left out because it was measured before.
+    fn left_out(&mut self, block: &Block, row: &Row);
+
     /// Is given each point when its block has ended.
     ///
     /// # Errors
@@ -270,7 +273,7 @@ pub fn run(
             .filter(|row| {
                 let done = skip.contains(&key(&blank(block, row, settings, run_id)));
                 if done {
-                    (0..settings.repeat).for_each(|_| observer.progress(block, row));
+                    observer.left_out(block, row);
                 }
                 !done
             })
