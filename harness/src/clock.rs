@@ -154,11 +154,15 @@ mod tests {
     #[test]
     fn agrees_with_the_monotonic_clock() {
         let clock = clock();
-        let (began, first) = (Instant::now(), clock.now());
-        std::thread::sleep(Duration::from_millis(50));
-        let (ticks, lasted) = (clock.now() - first, began.elapsed());
-        let ratio = clock.ns(ticks as f64) / lasted.as_nanos() as f64;
-        assert!((0.99..1.01).contains(&ratio), "{} read {ratio} of the time", clock.name());
+        // Being preempted between the two readings spoils one attempt, not ten.
+        let ratios = (0..10).map(|_| {
+            let (began, first) = (Instant::now(), clock.now());
+            std::thread::sleep(Duration::from_millis(20));
+            let (ticks, lasted) = (clock.now() - first, began.elapsed());
+            clock.ns(ticks as f64) / lasted.as_nanos() as f64
+        });
+        let nearest = ratios.min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs())).unwrap();
+        assert!((0.995..1.005).contains(&nearest), "{} read {nearest} of the time", clock.name());
     }
 
     #[test]
