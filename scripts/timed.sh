@@ -3,6 +3,10 @@
 # Reporting times is an unstable option of the test library, hence the variable; it is set for the
 # test binary only, so that nothing is built with it.
 set -euo pipefail
+# Tests that run cargo themselves must not get this runner for what they build.
+for variable in "${!CARGO_TARGET_@}"; do
+    case $variable in *_RUNNER) unset "$variable" ;; esac
+done
 case "$1" in
 */deps/*) RUSTC_BOOTSTRAP=1 exec "$@" -Zunstable-options --report-time ;;
 *) exec "$@" ;;
