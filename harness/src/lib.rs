@@ -56,6 +56,7 @@
 //! | [`syscalls`] | counts system calls exactly |
 //! | [`memory`] | huge, populated, locked memory on a node, or the reason |
 //! | [`noise`] | what disturbed a window |
+//! | [`callgrind`], [`counted`] | exact counts, and the experiment that they are taken of |
 //! | [`native`] | an experiment repeated, checked and summarised |
 //! | [`workload`] | what threads do, in the words of the command line |
 //! | [`placement`] | which CPU each thread gets; thread counts |
@@ -72,6 +73,7 @@
 pub mod affinity;
 pub mod callgrind;
 pub mod clock;
+pub mod counted;
 #[cfg(feature = "bench")]
 pub mod front_door;
 pub mod glossary;

@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::baseline::{Baseline, Saved, change};
 use super::flags::Flags;
-use super::measured::{self, OPS, Stopped};
+use super::measured::{self, OPS};
 use super::{grid, note, print_line, says, skipped};
 use crate::callgrind::{Callgrind, Cost, Counts};
+use crate::native::Failure;
 use crate::sweep::Row;
 use crate::unavailable::Unavailable;
 
@@ -93,8 +94,8 @@ fn run_once(rows: &[Row], flags: &Flags) -> usize {
         match measured::run(row, 1) {
             Ok(()) if flags.quiet => {}
             Ok(()) => print_line(&format!("Testing {id}\nSuccess\n")),
-            Err(Stopped::Unavailable(reason)) => skipped(id, &reason),
-            Err(Stopped::Broken(reason)) => {
+            Err(Failure::Unavailable(reason)) => skipped(id, &reason),
+            Err(Failure::Broken(reason)) => {
                 note(&format!("BROKEN {id}: {reason}"));
                 broken += 1;
             }

@@ -20,10 +20,12 @@ use iai_callgrind_runner::api::{
 use serde_json::Value;
 
 use super::flags::Flags;
-use super::measured::{self, Counted, OPS, Stopped};
+use super::measured::{self, OPS};
 use super::{Benches, FAILED, counts, features, grid, list, note, print_line, refuse, skipped};
 use crate::callgrind::Callgrind;
+use crate::counted::Counted;
 use crate::sweep::Row;
+use crate::workload::Workload;
 
 /// The version of both crates; the runner refuses any other.
 const VERSION: &str = "0.16.1";
@@ -258,13 +260,13 @@ fn benchmark(rows: &[Row], group: &str, at: &str) -> ExitCode {
     let (Some(row), Ok(at)) = (row, at.parse::<u64>()) else {
         return refuse(FAILED, &format!("no row {group} or no run {at}"));
     };
-    let outcome = Counted::prepare(row).and_then(|mut work| {
+    let outcome = Counted::prepare(row.make, &Workload::default()).and_then(|mut work| {
         // What is touched or initialised on first use is outside.
         work.run(OPS);
         counted(&mut work, OPS * (at + 1));
         work.finish()
     });
-    outcome.map_or_else(Stopped::report, |()| ExitCode::SUCCESS)
+    outcome.map_or_else(measured::report, |()| ExitCode::SUCCESS)
 }
 
 /// Ends the name of [`counted`] as valgrind sees it.
