@@ -1,0 +1,554 @@
+//! Executes the threads: whichever core has the smallest simulated time goes on.
+//!
+//! # Order
+//! What happens at a moment of simulated time is a block's begin, an access that does not hit, or
+//! a system call. Of all of them the earliest is next; of equals the one of the core that the seed
+//! puts first. A core runs on while what it does next comes before what any other core does next,
+//! so the order does not depend on how long it ran.
+
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use crate::coherence::{Access, Coherence, LineId, Source};
+use crate::context::{Context, register};
+use crate::enter;
+use crate::faults;
+use crate::halt::Halt;
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::os::{Ready, Thread};
+use crate::queue::{LATEST, Queue};
+use crate::report::Counts;
+use crate::spin::{Seen, Spin};
+use crate::time::Time;
+use crate::translate::{Block, Exit, Kind, Repeat, Translator};
+
+/// A core and the thread on it.
+#[repr(C)]
+pub(crate) struct Core {
+    pub(crate) context: Context,
+    /// Its number on the machine.
+    pub(crate) cpu: u32,
+    /// Its rank among equals.
+    pub(crate) rank: u32,
+    /// How far it is; what its block was charged in advance is in it.
+    pub(crate) time: Time,
+    /// The thread that it runs.
+    pub(crate) thread: Option<usize>,
+    /// The thread whose registers its context holds.
+    pub(crate) resident: Option<usize>,
+    /// When its thread's time slice is over.
+    pub(crate) slice_end: Time,
+    /// Whether its thread stands at the beginning of a block, where it may give way.
+    pub(crate) stands: bool,
+    /// Where generated code was left, while the matter waits for its turn.
+    pub(crate) pending: Option<u32>,
+    /// What is known of a loop that it may be in.
+    pub(crate) spin: Spin,
+    pub(crate) counts: Counts,
+    /// `rcx` before a repeating string instruction.
+    repeats: u64,
+}
+
+impl Core {
+    pub(crate) fn new(cpu: u32, rank: u32, vector_mask: u64, targets: u64) -> Self {
+        let mut context = Context::new(vector_mask);
+        context.targets = targets;
+        Self {
+            context,
+            cpu,
+            rank,
+            time: 0,
+            thread: None,
+            resident: None,
+            slice_end: 0,
+            stands: false,
+            pending: None,
+            spin: Spin::default(),
+            counts: Counts::default(),
+            repeats: 0,
+        }
+    }
+}
+
+/// What became of an exit.
+pub(crate) enum Next {
+    /// The thread goes on.
+    Go,
+    /// The core waits for its turn, or for something else; it is in a queue if need be.
+    Wait,
+}
+
+/// The simulated machine with its threads.
+pub(crate) struct Engine {
+    pub(crate) machine: Machine,
+    pub(crate) kernel: Kernel,
+    pub(crate) threads: Vec<Thread>,
+    /// Threads that have no core.
+    pub(crate) ready: Ready,
+    /// When the kernel wakes a thread by itself.
+    pub(crate) timer: Time,
+    /// The state of `rdrand`.
+    pub(crate) random: u64,
+    pub(crate) translator: Translator,
+    pub(crate) coherence: Coherence,
+    pub(crate) cores: Vec<Core>,
+    /// Cores by their rank.
+    pub(crate) core_of_rank: Vec<u32>,
+    /// Cores by their number on the machine.
+    pub(crate) core_of_cpu: Vec<u32>,
+    pub(crate) queue: Queue,
+    pub(crate) skip_spins: bool,
+    /// Threads that have not ended.
+    pub(crate) unfinished: usize,
+    /// When the budget ends.
+    pub(crate) deadline: Time,
+    /// Ends the run early.
+    pub(crate) interrupt: Arc<AtomicBool>,
+    /// The core that GS points to.
+    pub(crate) current: usize,
+    /// The moment before which the running core may begin something.
+    pub(crate) limit: Time,
+    /// The longest time after which generated code is left.
+    pub(crate) longest: i64,
+}
+
+impl Engine {
+    /// Runs until every thread has ended.
+    ///
+    /// # Errors
+    /// What stopped the run before.
+    pub(crate) fn run(&mut self) -> Result<(), Halt> {
+        faults::watch(self.translator.code_range());
+        self.current = usize::MAX;
+        while self.unfinished > 0 {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(Halt::Interrupted);
+            }
+            let next = self.queue.first();
+            if self.timer <= next.map_or(LATEST, |next| next.time()) {
+                let now = self.timer;
+                self.kernel.expire(now);
+                self.wake_up()?;
+                continue;
+            }
+            let Some(next) = next else { return Err(Halt::Stuck) };
+            if next.time() > self.deadline {
+                return Err(Halt::Budget);
+            }
+            self.step(self.core_of_rank[next.rank() as usize] as usize)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the moment before which `core` may begin something.
+    fn limit_of(&self, core: usize) -> Time {
+        let mut end = (self.deadline + 1).min(LATEST).min(self.timer);
+        if !self.ready.is_empty() {
+            end = end.min(self.cores[core].slice_end);
+        }
+        let rank = self.cores[core].rank;
+        let Some(next) = self.queue.first_but(rank) else { return end };
+        end.min(next.time() + Time::from(rank < next.rank()))
+    }
+
+    /// Lets the processor load what it needs of the core that comes next.
+    #[inline]
+    fn prefetch_next(&self, at: usize) {
+        let Some(next) = self.queue.first_but(self.cores[at].rank) else { return };
+        let next = &raw const self.cores[self.core_of_rank[next.rank() as usize] as usize];
+        let hot = core::mem::offset_of!(Core, cpu);
+        let spin = core::mem::offset_of!(Core, spin);
+        for line in [0, 64, 128, 192, 256, 320, hot, hot + 64, spin + 64, spin + 128, spin + 192] {
+            let place = next.wrapping_byte_add(line).cast::<i8>();
+            // SAFETY: a prefetch reads nothing and cannot fault.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
+        }
+    }
+
+    /// Lets a core wait for its turn at `time`.
+    pub(crate) fn enqueue(&mut self, core: usize, time: Time) {
+        let rank = self.cores[core].rank;
+        self.queue.set(time, rank);
+    }
+
+    /// Runs a core until another one comes first.
+    fn step(&mut self, at: usize) -> Result<(), Halt> {
+        if core::mem::take(&mut self.cores[at].stands) && self.has_to_give_way(at) {
+            let rip = self.cores[at].thread.map_or(0, |thread| self.threads[thread].rip);
+            return self.give_way(at, rip);
+        }
+        self.limit = self.limit_of(at);
+        self.prefetch_next(at);
+        self.cores[at].spin.goes_on();
+        if let Some(exit) = self.cores[at].pending.take()
+            && let Next::Wait = self.settle(at, exit)?
+        {
+            return Ok(());
+        }
+        loop {
+            let longest = self.longest;
+            let core = &mut self.cores[at];
+            let left = (self.limit as i64 - core.time as i64).clamp(-longest, longest);
+            core.context.left = left;
+            if self.current != at {
+                self.current = at;
+                // SAFETY: contexts stay in place while there are threads; the session checked FSGSBASE.
+                unsafe { enter::point_to(&raw const core.context) };
+            }
+            // SAFETY: `resume` is an entry of a block, or the place at which a block was left, and
+            // the context holds what the thread's registers held there.
+            unsafe { enter::enter() };
+            core.time += (left - core.context.left).cast_unsigned();
+            let exit = core.context.exit;
+            core.count();
+            if let Next::Wait = self.settle(at, exit)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Settles the matter for which generated code was left.
+    fn settle(&mut self, at: usize, exit: u32) -> Result<Next, Halt> {
+        let Exit { rip, resume, remaining, kind } = self.translator.exits[exit as usize];
+        let core = &mut self.cores[at];
+        core.context.resume = resume;
+        match kind {
+            Kind::Time => {
+                core.context.vector_loaded = 0;
+                return Ok(self.block_begins(at, exit));
+            }
+            Kind::Rest => {
+                core.context.vector_loaded = 0;
+                if self.interrupt.load(Ordering::Relaxed) {
+                    return Err(Halt::Interrupted);
+                }
+                if core.time > self.deadline {
+                    return Err(Halt::Budget);
+                }
+                if self.has_to_give_way(at) {
+                    return self.stand_at(at, rip);
+                }
+            }
+            Kind::Link { target, jump } => {
+                core.context.vector_loaded = 0;
+                let block = self.block(target)?;
+                self.translator.link(jump, block);
+                self.go_to_block(at, block);
+            }
+            Kind::Indirect => {
+                core.context.vector_loaded = 0;
+                let target = core.context.target;
+                let block = self.block(target)?;
+                self.translator.let_find(block);
+                self.go_to_block(at, block);
+            }
+            Kind::Vector => {
+                core.context.vector_loaded = 1;
+                core.spin.disturb();
+            }
+            Kind::Access { bytes, write, .. } => {
+                let address = core.context.address;
+                let block = core.context.block;
+                if rip == self.translator.blocks[block as usize].rip {
+                    core.spin.missed(block, exit, address);
+                }
+                return Ok(self.accesses(at, exit, remaining, &[(address, bytes.into(), write)]));
+            }
+            Kind::Computed { index, write } => {
+                let accesses = self.computed(at, index as usize, write);
+                return Ok(self.accesses(at, exit, remaining, &accesses));
+            }
+            Kind::Repeat(repeat) => return Ok(self.repeat(at, exit, remaining, repeat)),
+            Kind::Repeated(repeat) => self.repeated(at, repeat),
+            Kind::Special(special) => return self.special(at, exit, special, resume),
+            Kind::Fault => return Err(self.fault(at)),
+        }
+        Ok(Next::Go)
+    }
+
+    /// Gives the block at an address, with room left for more.
+    pub(crate) fn block(&mut self, rip: u64) -> Result<u32, Halt> {
+        if self.translator.is_full() {
+            return Err(Halt::TooMuchCode);
+        }
+        Ok(self.translator.block_at(rip))
+    }
+
+    fn go_to_block(&mut self, at: usize, block: u32) {
+        let entry = self.translator.blocks[block as usize].entry;
+        self.cores[at].context.resume = entry;
+    }
+
+    /// A block may begin, unless another core comes first.
+    fn block_begins(&mut self, at: usize, exit: u32) -> Next {
+        if self.cores[at].time < self.limit && !self.interrupt.load(Ordering::Relaxed) {
+            return Next::Go;
+        }
+        let core = &mut self.cores[at];
+        let rip = self.translator.exits[exit as usize].rip;
+        let last = self.translator.blocks[core.context.block as usize].cost;
+        let last = Time::from(last) + core.context.silent;
+        if let Some(thread) = core.thread {
+            core.stands = true;
+            self.threads[thread].rip = rip;
+        }
+        if self.skip_spins
+            && self.ready.is_empty()
+            && let Some(block) = self.translator.find(rip)
+            && core.spins(rip, &self.translator.blocks[block as usize], last)
+        {
+            self.queue.remove(core.rank);
+            return Next::Wait;
+        }
+        let time = core.time;
+        self.enqueue(at, time);
+        Next::Wait
+    }
+
+    /// Asks for lines, if it is the core's turn.
+    fn accesses(
+        &mut self,
+        at: usize,
+        exit: u32,
+        remaining: u32,
+        accesses: &[(u64, u64, bool)],
+    ) -> Next {
+        let now = self.cores[at].time - Time::from(remaining);
+        let mut turn = false;
+        let mut stall = 0;
+        for &(address, bytes, write) in accesses {
+            let lines = address >> 6..=(address + bytes.max(1) - 1) >> 6;
+            for line in lines.map(|line| line << 6) {
+                let cpu = self.cores[at].cpu;
+                let id = self.coherence.line(line);
+                if let Some(owns) = self.coherence.hit(id, cpu, write) {
+                    self.cores[at].context.may(line, owns);
+                    continue;
+                }
+                if !turn {
+                    if now >= self.limit {
+                        return self.wait_for_turn(at, exit, now);
+                    }
+                    if self.wakes_spinners(at, accesses, now) {
+                        return self.wait_for_turn(at, exit, now);
+                    }
+                    self.limit = self.limit_of(at);
+                    turn = true;
+                }
+                stall += self.fetch(at, line, id, write, now + stall);
+            }
+        }
+        if stall == 0 {
+            return Next::Go;
+        }
+        let core = &mut self.cores[at];
+        core.time += stall;
+        core.counts.stall_ps += stall;
+        if now + stall >= self.limit {
+            self.enqueue(at, now + stall);
+            return Next::Wait;
+        }
+        Next::Go
+    }
+
+    pub(crate) fn wait_for_turn(&mut self, at: usize, exit: u32, now: Time) -> Next {
+        self.cores[at].pending = Some(exit);
+        self.enqueue(at, now);
+        Next::Wait
+    }
+
+    /// Wakes cores that spin on lines which these accesses will take from them; whether one of
+    /// them has something left to do before that.
+    pub(crate) fn wakes_spinners(&mut self, at: usize, accesses: &[(u64, u64, bool)], now: Time) -> bool {
+        let Self { cores, coherence, queue, core_of_cpu, translator, .. } = self;
+        let (cpu, rank) = (cores[at].cpu, cores[at].rank);
+        let mut before = false;
+        let mut woken = 0;
+        for &(address, bytes, _) in accesses.iter().filter(|(.., write)| *write) {
+            for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
+                let id = coherence.line(line << 6);
+                coherence.others(id, cpu, |other| {
+                    let core = &mut cores[core_of_cpu[other as usize] as usize];
+                    if core.spin.is_parked() {
+                        core.wake(now + Time::from(core.rank < rank));
+                        let first = (core.time, core.rank) < (now, rank);
+                        before |= first;
+                        let next = match first {
+                            true => core.time,
+                            false => core.foresee(line << 6, translator),
+                        };
+                        queue.set_leaf(next, core.rank);
+                        woken += 1;
+                    }
+                });
+            }
+        }
+        if woken > 0 {
+            queue.rebuild();
+        }
+        before
+    }
+
+    /// Gets a line; how long that takes.
+    pub(crate) fn fetch(&mut self, at: usize, line: u64, id: LineId, write: bool, now: Time) -> Time {
+        let Self { cores, coherence, core_of_cpu, machine, .. } = self;
+        let cpu = cores[at].cpu;
+        let access = if write {
+            let mut lost = 0;
+            coherence.others(id, cpu, |other| {
+                let core = &mut cores[core_of_cpu[other as usize] as usize];
+                core.context.may_not(line, true);
+                core.spin.losses += 1;
+                lost += 1;
+            });
+            cores[at].counts.invalidations += lost;
+            coherence.write(machine, id, cpu, now)
+        } else {
+            coherence.read(machine, id, cpu, now)
+        };
+        let Access { done, source, may_write, demoted } = access;
+        if let Some(other) = demoted {
+            cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);
+        }
+        let core = &mut cores[at];
+        core.context.may(line, may_write);
+        match source {
+            Source::Own => {}
+            Source::Upgrade(distance) => {
+                core.counts.upgrades += 1;
+                core.counts.transfers.count(distance);
+            }
+            Source::Core(distance) => core.counts.transfers.count(distance),
+            Source::Memory => core.counts.memory_reads += 1,
+        }
+        done - now
+    }
+
+    /// Gives what an operand names whose address generated code does not compute.
+    fn computed(&self, at: usize, index: usize, write: bool) -> Vec<(u64, u64, bool)> {
+        use iced_x86::{MemorySize, Register};
+        let context = &self.cores[at].context;
+        let memory = &self.translator.computed[index];
+        let bytes = match memory.memory_size() {
+            MemorySize::Unknown => crate::context::VECTOR_BYTES as u64,
+            size => size.size() as u64,
+        };
+        let elements = match memory.vsib_size() as usize {
+            0 => 1,
+            size => memory.index().size() / size,
+        };
+        let value = |register: Register, element: usize, size: usize| {
+            if register == Register::FS {
+                Some(context.fs_base)
+            } else if register.is_segment_register() {
+                Some(0)
+            } else if register.is_gpr() {
+                let value = context.registers[register.full_register().number()];
+                let bits = 8 * register.size() as u32;
+                Some(value & u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX))
+            } else {
+                context.vector.element(register.number(), element, size)
+            }
+        };
+        (0..elements)
+            .filter_map(|element| Some((memory.virtual_address(element, value)?, bytes, write)))
+            .collect()
+    }
+
+    /// A string instruction is about to repeat: its lines are asked for if its end is known.
+    fn repeat(&mut self, at: usize, exit: u32, remaining: u32, repeat: Repeat) -> Next {
+        let core = &mut self.cores[at];
+        core.spin.disturb();
+        let registers = &core.context.registers;
+        let count = registers[register::RCX];
+        core.repeats = count;
+        if repeat.compares || count == 0 {
+            return Next::Go;
+        }
+        let backwards = core.context.flags & 0x400 != 0;
+        let bytes = count.saturating_mul(repeat.element.into());
+        let range = |first: u64| if backwards { first.wrapping_sub(bytes - u64::from(repeat.element)) } else { first };
+        let mut accesses = Vec::with_capacity(2);
+        if repeat.source {
+            accesses.push((range(registers[register::RSI]), bytes, false));
+        }
+        if repeat.writes {
+            accesses.push((range(registers[register::RDI]), bytes, true));
+        }
+        self.accesses(at, exit, remaining, &accesses)
+    }
+
+    /// A string instruction has repeated.
+    fn repeated(&mut self, at: usize, repeat: Repeat) {
+        let instruction = self.translator.costs().instruction;
+        let core = &mut self.cores[at];
+        let left = core.context.registers[register::RCX];
+        let done = core.repeats - left;
+        // Like valgrind: an instruction for each iteration, and one that finds the count at 0. An
+        // iteration that ends a comparison is the last one.
+        let equal = core.context.flags & 0x40 != 0;
+        let stopped = repeat.compares && done > 0 && equal != repeat.while_equal;
+        let counted = done + u64::from(!stopped);
+        core.counts.instructions += counted - 1; // one was counted with its block
+        core.counts.loads += done * (u64::from(repeat.source) + u64::from(repeat.compares));
+        core.counts.stores += done * u64::from(repeat.writes);
+        // The processor moves 16 bytes and more at a time.
+        core.time += done * u64::from(repeat.element) / 16 * instruction;
+    }
+
+    fn fault(&self, at: usize) -> Halt {
+        let fault = faults::last();
+        let rip = self.translator.place(fault.place).unwrap_or(0);
+        Halt::Fault { core: at, rip, signal: fault.signal, address: fault.address }
+    }
+}
+
+impl Core {
+    /// Takes over what generated code counted.
+    fn count(&mut self) {
+        let context = &mut self.context;
+        let counts = &mut self.counts;
+        counts.instructions += context.counts & 0xffff;
+        counts.loads += context.counts >> 16;
+        context.counts = 0;
+        counts.stores += core::mem::take(&mut context.stores);
+        counts.rmw += context.locked & 0xffff;
+        counts.fences += context.locked >> 16;
+        context.locked = 0;
+    }
+
+    /// Whether the core is in a loop that changes nothing, standing at a block now. `last` is the
+    /// time since the last block with an access began.
+    fn spins(&mut self, rip: u64, block: &Block, last: Time) -> bool {
+        let Self { context, counts, spin, time, .. } = self;
+        let seen = Seen { rip, registers: &context.registers, flags: context.flags, time: *time };
+        spin.look(&seen, block, counts, last)
+    }
+
+    /// Ends the core's waiting: it is as far as if it had executed every access that comes before
+    /// `until`, up to the end of the last whole round of its loop.
+    pub(crate) fn wake(&mut self, until: Time) {
+        self.time = self.spin.wake(self.time, until, &mut self.counts);
+    }
+
+    /// A core was woken because a line is being taken; gives when it does something next. If the
+    /// first thing that its block does is to ask for that line, the block is begun here.
+    fn foresee(&mut self, line: u64, translator: &Translator) -> Time {
+        let Some(id) = translator.find(self.spin.rip()) else { return self.time };
+        let Some((exit, address)) = self.spin.next_miss(id, line) else { return self.time };
+        let block = &translator.blocks[id as usize];
+        self.time += Time::from(block.cost);
+        self.counts.instructions += u64::from(block.counted.instructions);
+        self.counts.loads += u64::from(block.counted.loads);
+        self.counts.stores += u64::from(block.counted.stores);
+        self.counts.rmw += u64::from(block.counted.locked);
+        self.counts.fences += u64::from(block.counted.fences);
+        self.context.block = id;
+        self.context.silent = 0;
+        self.context.address = address;
+        self.pending = Some(exit);
+        self.time - Time::from(translator.exits[exit as usize].remaining)
+    }
+}

@@ -1,0 +1,55 @@
+//! Why a run stopped before its threads ended: as the engine knows it, without names and lines.
+
+use crate::translate::Special;
+
+/// What stopped the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// Somebody asked for it.
+    Interrupted,
+    /// Simulated time is used up.
+    Budget,
+    /// No thread can go on.
+    Stuck,
+    /// Generated code does not fit.
+    TooMuchCode,
+    /// The processor refused an instruction of a thread's.
+    Fault {
+        /// The core.
+        core: usize,
+        /// The instruction.
+        rip: u64,
+        /// The signal.
+        signal: i32,
+        /// The address that the signal names.
+        address: u64,
+    },
+    /// An instruction that ends the run.
+    Instruction {
+        /// The core.
+        core: usize,
+        /// The instruction.
+        rip: u64,
+        /// What it is.
+        special: Special,
+    },
+    /// A thread ended itself without returning.
+    ThreadExit {
+        /// The core.
+        core: usize,
+    },
+    /// The simulated kernel does not do what a thread asked for.
+    Refused {
+        /// The core.
+        core: usize,
+        /// What it says.
+        reason: String,
+    },
+    /// A thread ended the process.
+    Exit {
+        /// The core.
+        core: usize,
+        /// The status.
+        status: i32,
+    },
+}

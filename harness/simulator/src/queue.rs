@@ -1,0 +1,132 @@
+//! Cores in the order of their next moments.
+
+use crate::time::Time;
+
+/// Bits of a key below its time.
+const RANK_BITS: u32 = 10;
+
+/// The latest time that a key can hold: five hours.
+pub(crate) const LATEST: Time = (1 << (64 - RANK_BITS)) - 2;
+
+/// Nothing.
+const NEVER: u64 = u64::MAX;
+
+/// When a core does something next, and its rank among equals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    #[inline]
+    fn new(time: Time, rank: u32) -> Self {
+        Self(time << RANK_BITS | u64::from(rank))
+    }
+
+    #[inline]
+    pub(crate) fn time(self) -> Time {
+        self.0 >> RANK_BITS
+    }
+
+    #[inline]
+    pub(crate) fn rank(self) -> u32 {
+        self.0 as u32 & ((1 << RANK_BITS) - 1)
+    }
+}
+
+/// A tournament of cores, each at the place of its rank: every node holds the smaller of its two
+/// children. All comparisons are the same for every outcome, which a processor likes better than a
+/// heap's.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    leaves: usize,
+    nodes: Vec<u64>,
+}
+
+impl Queue {
+    /// A queue for so many ranks, all of them absent.
+    pub(crate) fn new(ranks: usize) -> Self {
+        let leaves = ranks.next_power_of_two().max(2);
+        Self { leaves, nodes: vec![NEVER; 2 * leaves] }
+    }
+
+    /// Takes everybody out.
+    pub(crate) fn clear(&mut self) {
+        self.nodes.fill(NEVER);
+    }
+
+    /// Gives the first of all.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Key> {
+        (self.nodes[1] != NEVER).then_some(Key(self.nodes[1]))
+    }
+
+    /// Gives the first of all but one.
+    #[inline]
+    pub(crate) fn first_but(&self, rank: u32) -> Option<Key> {
+        let mut at = self.leaves + rank as usize;
+        let mut least = NEVER;
+        while at > 1 {
+            least = least.min(self.nodes[at ^ 1]);
+            at /= 2;
+        }
+        (least != NEVER).then_some(Key(least))
+    }
+
+    /// Sets when a core does something next.
+    #[inline]
+    pub(crate) fn set(&mut self, time: Time, rank: u32) {
+        self.update(rank, Key::new(time, rank).0);
+    }
+
+    /// Sets when a core does something next, to be followed by [`rebuild`](Self::rebuild).
+    #[inline]
+    pub(crate) fn set_leaf(&mut self, time: Time, rank: u32) {
+        self.nodes[self.leaves + rank as usize] = Key::new(time, rank).0;
+    }
+
+    /// Lets everybody play again.
+    pub(crate) fn rebuild(&mut self) {
+        for at in (1..self.leaves).rev() {
+            self.nodes[at] = self.nodes[2 * at].min(self.nodes[2 * at + 1]);
+        }
+    }
+
+    /// Takes a core out.
+    #[inline]
+    pub(crate) fn remove(&mut self, rank: u32) {
+        self.update(rank, NEVER);
+    }
+
+    #[inline]
+    fn update(&mut self, rank: u32, key: u64) {
+        let mut at = self.leaves + rank as usize;
+        self.nodes[at] = key;
+        let mut least = key;
+        while at > 1 {
+            least = least.min(self.nodes[at ^ 1]);
+            at /= 2;
+            self.nodes[at] = least;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_is_first_and_the_lowest_rank_of_equals() {
+        let mut queue = Queue::new(5);
+        assert_eq!(queue.first(), None);
+        for (rank, time) in [(0, 7), (1, 3), (2, 9), (3, 3), (4, 8)] {
+            queue.set(time, rank);
+        }
+        let mut order = Vec::new();
+        while let Some(key) = queue.first() {
+            let next = queue.first_but(key.rank()).map(|key| (key.time(), key.rank()));
+            order.push((key.time(), key.rank()));
+            queue.remove(key.rank());
+            assert_eq!(queue.first().map(|key| (key.time(), key.rank())), next);
+        }
+        assert_eq!(order, [(3, 1), (3, 3), (7, 0), (8, 4), (9, 2)]);
+    }
+}

@@ -1,0 +1,370 @@
+//! A machine with threads on it, ready to execute closures.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use crate::error::{Error, Stopped};
+use crate::faults::{HandlerStack, NoSignals};
+use crate::heap::EngineThread;
+use crate::host::Host;
+use crate::machine::Machine;
+use crate::report::Report;
+use crate::work::Workshop;
+
+/// What to simulate on, and how.
+///
+/// ```
+/// # #[global_allocator]
+/// # static HEAP: simulator::EngineHeap = simulator::EngineHeap;
+/// use std::sync::Mutex;
+/// use simulator::{Machine, Simulation};
+///
+/// let machine = Machine::named("epyc-7742-2s")?;
+/// let total = Mutex::new(0);
+/// let mut session = Simulation::on(&machine).threads(64).seed(7).start()?;
+/// let report = session.each(|thread| *total.lock().unwrap() += thread)?;
+/// assert_eq!(*total.lock().unwrap(), 64 * 63 / 2);
+/// assert!(report.total.transfers.total() > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Simulation {
+    pub(crate) machine: Machine,
+    pub(crate) threads: usize,
+    pub(crate) cores: Option<Vec<u32>>,
+    pub(crate) seed: u64,
+    pub(crate) skip_spins: bool,
+    pub(crate) budget: Duration,
+    pub(crate) interrupt: Arc<AtomicBool>,
+}
+
+impl Simulation {
+    /// One thread on `machine`; change that with the other methods.
+    pub fn on(machine: &Machine) -> Self {
+        Self {
+            machine: machine.clone(),
+            threads: 1,
+            cores: None,
+            seed: 0,
+            skip_spins: true,
+            budget: Duration::from_secs(10),
+            interrupt: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// Sets the number of threads.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Says which cores of the machine are there, by their numbers. Thread i begins on the core at
+    /// place i, counted round if there are more threads than cores. Without it, each thread has a
+    /// core of its own, the first ones of the machine.
+    #[must_use]
+    pub fn cores(mut self, cores: &[u32]) -> Self {
+        self.cores = Some(cores.to_vec());
+        self
+    }
+
+    /// Chooses an interleaving: who comes first at equal times, and who begins a little later. 0
+    /// begins all at once and prefers lower numbers.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Says whether rounds of spin loops that change nothing are computed instead of executed. No
+    /// figure depends on it but [`Counts::skipped`](crate::Counts::skipped), and the time it takes.
+    #[must_use]
+    pub fn skip_spins(mut self, skip: bool) -> Self {
+        self.skip_spins = skip;
+        self
+    }
+
+    /// Sets the simulated time after which a run is stopped; 10 s if not said.
+    #[must_use]
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Gives a flag that stops runs when it is set, from a signal handler say.
+    #[must_use]
+    pub fn interrupt(mut self, flag: &Arc<AtomicBool>) -> Self {
+        self.interrupt = flag.clone();
+        self
+    }
+
+    /// Creates the threads and the engine that executes them.
+    ///
+    /// One session at a time exists in a process: this waits until a session of another thread is
+    /// dropped.
+    ///
+    /// # Errors
+    /// When the numbers do not fit the machine, when this host cannot simulate, or when the
+    /// program does not declare the engine's heap.
+    pub fn start(self) -> Result<Session, Error> {
+        let host = Host::check()?;
+        let turn = Turn::take()?;
+        self.check()?;
+        let (jobs, work) = mpsc::channel::<Job>();
+        let (ready, started) = mpsc::channel();
+        let settings = self.clone();
+        let engine = thread::Builder::new().name("engine".into()).spawn(move || {
+            serve(&settings, host, &ready, &work);
+        });
+        let engine = engine.map_err(Error::Thread)?;
+        let answer = started.recv().unwrap_or_else(|_| Err(Error::Engine));
+        if let Err(error) = answer {
+            let _ = engine.join();
+            return Err(error);
+        }
+        Ok(Session {
+            threads: self.threads,
+            jobs: Some(jobs),
+            engine: Some(engine),
+            over: false,
+            turn,
+            here: PhantomData,
+        })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let available = self.machine.cores();
+        let cores = self.cores.as_ref().map_or(self.threads, Vec::len);
+        if self.threads == 0 || cores == 0 {
+            return Err(Error::NoThreads);
+        }
+        if cores > available || self.threads > available.max(1024) {
+            return Err(Error::TooManyCores {
+                asked: cores.max(self.threads),
+                machine: self.machine.name().to_owned(),
+                available,
+            });
+        }
+        let mut seen = vec![false; available];
+        for &core in self.cores.iter().flatten() {
+            match seen.get_mut(core as usize) {
+                None => {
+                    return Err(Error::NoSuchCore {
+                        core,
+                        machine: self.machine.name().to_owned(),
+                        available,
+                    });
+                }
+                Some(true) => return Err(Error::CoreTwice(core)),
+                Some(free) => *free = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+type Job = Box<dyn FnOnce(&mut Workshop) + Send>;
+
+/// The engine's thread: makes everything, then does one job after the other.
+fn serve(
+    settings: &Simulation,
+    host: Host,
+    ready: &mpsc::Sender<Result<(), Error>>,
+    work: &mpsc::Receiver<Job>,
+) {
+    let _signals = NoSignals::new();
+    let made = HandlerStack::new().map_err(Error::Thread).and_then(|stack| {
+        let lenders = Workshop::lenders(settings)?;
+        let engine = EngineThread::enter().map_err(Error::from)?;
+        Ok((stack, Workshop::new(settings, host, lenders)?, engine))
+    });
+    match made {
+        Err(error) => {
+            let _ = ready.send(Err(error));
+        }
+        Ok((_stack, mut workshop, _engine)) => {
+            let _ = ready.send(Ok(()));
+            while let Ok(job) = work.recv() {
+                job(&mut workshop);
+            }
+            workshop.close();
+        }
+    }
+}
+
+/// Threads on simulated cores. They execute one closure after the other, and keep what they hold:
+/// thread-local values, caches, pages.
+#[derive(Debug)]
+pub struct Session {
+    threads: usize,
+    jobs: Option<mpsc::Sender<Job>>,
+    engine: Option<thread::JoinHandle<()>>,
+    /// Whether a run stopped: the threads are in the middle of something.
+    over: bool,
+    #[expect(dead_code, reason = "held until the session ends")]
+    turn: Turn,
+    /// The session stays on its thread: a second one would wait for the first for ever.
+    here: PhantomData<*const ()>,
+}
+
+/// What a thread finds when it begins.
+struct Task<'a, F, R> {
+    closure: &'a F,
+    /// By thread: the closure's value, or what it panicked with.
+    results: *mut Option<thread::Result<R>>,
+}
+
+/// A pointer to a task, on its way to the engine's thread.
+struct Sent(u64);
+
+/// The first function of every thread.
+extern "C" fn first<F: Fn(usize) -> R, R>(task: *const Task<'_, F, R>, index: usize) {
+    // SAFETY: `Session::all` keeps the task until every thread has ended.
+    let task = unsafe { &*task };
+    let result = catch_unwind(AssertUnwindSafe(|| (task.closure)(index)));
+    // SAFETY: there is a place for each thread, and this one is this thread's alone.
+    let place = unsafe { task.results.add(index) };
+    // SAFETY: as above.
+    unsafe { place.write(Some(result)) };
+}
+
+impl Session {
+    /// Executes the closure on every thread, with the thread's number; all begin together.
+    ///
+    /// # Errors
+    /// What stopped it: see [`Stopped`]. The session is over then.
+    pub fn each<R, F>(&mut self, closure: F) -> Result<Report<R>, Stopped>
+    where
+        R: Send,
+        F: Fn(usize) -> R + Sync,
+    {
+        self.all(self.threads, closure)
+    }
+
+    /// Executes the closure on the first thread, while the others do nothing.
+    ///
+    /// # Errors
+    /// What stopped it: see [`Stopped`]. The session is over then.
+    pub fn once<R, F>(&mut self, closure: F) -> Result<Report<R>, Stopped>
+    where
+        R: Send,
+        F: FnOnce() -> R + Send,
+    {
+        let closure = std::sync::Mutex::new(Some(closure));
+        self.all(1, |_| {
+            let closure = closure.lock().ok().and_then(|mut closure| closure.take());
+            closure.map(|closure| closure())
+        })
+        .map(|report| Report {
+            results: report.results.into_iter().flatten().collect(),
+            cores: report.cores,
+            total: report.total,
+        })
+    }
+
+    fn all<R, F>(&mut self, threads: usize, closure: F) -> Result<Report<R>, Stopped>
+    where
+        R: Send,
+        F: Fn(usize) -> R + Sync,
+    {
+        if self.over {
+            return Err(Stopped::over());
+        }
+        let mut results: Vec<Option<thread::Result<R>>> = (0..threads).map(|_| None).collect();
+        let task = Task { closure: &closure, results: results.as_mut_ptr() };
+        let task = Sent((&raw const task).expose_provenance() as u64);
+        let entry = (first::<F, R> as *const ()).expose_provenance() as u64;
+        let (done, finished) = mpsc::channel();
+        let job: Job = Box::new(move |workshop| {
+            let task: Sent = task;
+            let _ = done.send(workshop.run(threads, entry, task.0));
+        });
+        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        let outcome = if sent { finished.recv().ok() } else { None };
+        let counts = match outcome {
+            Some(Ok(counts)) => counts,
+            Some(Err(stopped)) => {
+                self.over = true;
+                // Threads that did not end may hold on to what they were given.
+                core::mem::forget(results);
+                return Err(*stopped);
+            }
+            None => {
+                self.over = true;
+                return Err(Stopped::over());
+            }
+        };
+        let mut values = Vec::with_capacity(threads);
+        for (thread, result) in results.into_iter().enumerate() {
+            match result {
+                Some(Ok(value)) => values.push(value),
+                Some(Err(payload)) => return Err(Stopped::panicked(thread, &message(&*payload))),
+                None => return Err(Stopped::over()),
+            }
+        }
+        Ok(Report { results: values, cores: counts.cores, total: counts.total })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(engine) = self.engine.take() {
+            let _ = engine.join();
+        }
+    }
+}
+
+/// Gives the message of a panic.
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|&text| text.to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a value that is no text".to_owned())
+}
+
+/// The right to be the process's only session.
+#[derive(Debug)]
+struct Turn(());
+
+/// The thread whose session there is; 0 is none.
+static HOLDER: AtomicU64 = AtomicU64::new(0);
+
+impl Turn {
+    fn take() -> Result<Self, Error> {
+        // SAFETY: asks for this thread's id.
+        let me = unsafe { libc::syscall(libc::SYS_gettid) }.cast_unsigned();
+        loop {
+            match HOLDER.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Ok(Self(())),
+                Err(holder) if holder == me => return Err(Error::SecondSession),
+                Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        HOLDER.store(0, Ordering::Release);
+    }
+}
+
+impl Machine {
+    /// Executes a closure on `threads` simulated cores, with the thread's number.
+    ///
+    /// # Errors
+    /// See [`Simulation::start`] and [`Session::each`].
+    pub fn run<R, F>(&self, threads: usize, closure: F) -> Result<Report<R>, Error>
+    where
+        R: Send,
+        F: Fn(usize) -> R + Sync,
+    {
+        let mut session = Simulation::on(self).threads(threads).start()?;
+        Ok(session.each(closure)?)
+    }
+}

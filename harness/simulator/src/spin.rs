@@ -1,0 +1,187 @@
+//! Spin loops: rounds that change nothing are computed instead of executed.
+//!
+//! A core that comes back to the same block with the same state, having written nothing, will do so
+//! for ever, until a line that it holds is taken away: it reads the same values, since nobody can
+//! write a line without taking it. It is parked; when a line of its is about to go, it is put
+//! where it would be: at the end of the last round whose accesses all come before that. What is
+//! left of a round is executed.
+//!
+//! Of the state, only what matters at the block's beginning is compared. A round may have waited
+//! for lines, as the first one after a wake-up does; the time of that is no part of the round. A
+//! round in which a line was lost proves nothing.
+
+use crate::report::Counts;
+use crate::time::Time;
+use crate::translate::Block;
+
+/// A core at the beginning of a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Snapshot {
+    rip: u64,
+    stores: u64,
+    losses: u64,
+    flags: u64,
+    time: Time,
+    stall: Time,
+    instructions: u64,
+    loads: u64,
+    fences: u64,
+    registers: [u64; 16],
+}
+
+/// One round of a loop.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    takes: Time,
+    /// The time from the beginning of its last block with an access to its end.
+    last: Time,
+    instructions: u64,
+    loads: u64,
+    fences: u64,
+}
+
+/// A block's first instruction did not hit.
+#[derive(Debug, Clone, Copy, Default)]
+struct Miss {
+    block: u32,
+    exit: u32,
+    address: u64,
+}
+
+/// What is known of a core's loop.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spin {
+    parked: Option<Round>,
+    /// Whether the core was woken and has not gone on yet.
+    woken: bool,
+    /// How often the core was seen elsewhere since the snapshot.
+    elsewhere: u32,
+    /// Lines that the core lost.
+    pub(crate) losses: u64,
+    miss: Miss,
+    snapshot: Snapshot,
+}
+
+/// A core as its loop sees it.
+pub(crate) struct Seen<'a> {
+    pub(crate) rip: u64,
+    pub(crate) registers: &'a [u64; 16],
+    pub(crate) flags: u64,
+    pub(crate) time: Time,
+}
+
+/// How often a core may be seen elsewhere before its snapshot is given up: loops of several blocks
+/// are seen at each of them.
+const PATIENCE: u32 = 4;
+
+impl Spin {
+    /// Something happened that the loop's future may depend on.
+    pub(crate) fn disturb(&mut self) {
+        self.snapshot.rip = 0;
+    }
+
+    /// Where the core stands that is parked or was woken.
+    pub(crate) fn rip(&self) -> u64 {
+        self.snapshot.rip
+    }
+
+    /// Whether the core waits for one of its lines to be taken.
+    #[inline]
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.is_some()
+    }
+
+    /// The core goes on: what it loses from now on, it loses in the round under way.
+    #[inline]
+    pub(crate) fn goes_on(&mut self) {
+        if self.woken {
+            self.woken = false;
+            self.snapshot.losses = self.losses;
+        }
+    }
+
+    /// A block's first instruction did not hit.
+    pub(crate) fn missed(&mut self, block: u32, exit: u32, address: u64) {
+        self.miss = Miss { block, exit, address };
+    }
+
+    /// Looks at a core that stands at a block; whether it is parked now. `last` is the time since
+    /// the last block with an access began.
+    pub(crate) fn look(&mut self, seen: &Seen<'_>, block: &Block, counts: &Counts, last: Time) -> bool {
+        let old = &self.snapshot;
+        if old.rip == seen.rip
+            && old.stores == counts.stores
+            && old.losses == self.losses
+            && (old.flags ^ seen.flags) & u64::from(block.live_flags) == 0
+            && same(&old.registers, seen.registers, block.live_registers)
+        {
+            let takes = (seen.time - old.time) - (counts.stall_ps - old.stall);
+            self.parked = Some(Round {
+                takes,
+                last,
+                instructions: counts.instructions - old.instructions,
+                loads: counts.loads - old.loads,
+                fences: counts.fences - old.fences,
+            });
+            return true;
+        }
+        if old.rip != 0 && old.rip != seen.rip && self.elsewhere < PATIENCE {
+            self.elsewhere += 1;
+            return false;
+        }
+        self.take(seen, counts);
+        false
+    }
+
+    fn take(&mut self, seen: &Seen<'_>, counts: &Counts) {
+        self.elsewhere = 0;
+        self.snapshot = Snapshot {
+            rip: seen.rip,
+            stores: counts.stores,
+            losses: self.losses,
+            flags: seen.flags,
+            time: seen.time,
+            stall: counts.stall_ps,
+            instructions: counts.instructions,
+            loads: counts.loads,
+            fences: counts.fences,
+            registers: *seen.registers,
+        };
+    }
+
+    /// Ends the waiting of a core that is at `time`: counts the rounds of which every access comes
+    /// before `until`, and gives the time at their end.
+    pub(crate) fn wake(&mut self, time: Time, until: Time, counts: &mut Counts) -> Time {
+        let Some(round) = self.parked.take() else { return time };
+        // The last block of round n begins at time + n·takes − last.
+        let rounds = (until + round.last).saturating_sub(time + 1) / round.takes;
+        counts.instructions += rounds * round.instructions;
+        counts.skipped += rounds * round.instructions;
+        counts.loads += rounds * round.loads;
+        counts.fences += rounds * round.fences;
+        // The snapshot's registers are the core's still, as far as they matter.
+        let time = time + rounds * round.takes;
+        self.snapshot.time = time;
+        self.snapshot.stall = counts.stall_ps;
+        self.snapshot.instructions = counts.instructions;
+        self.snapshot.loads = counts.loads;
+        self.snapshot.fences = counts.fences;
+        self.woken = true;
+        time
+    }
+
+    /// A core that was woken at the beginning of a block whose first instruction is about to lose
+    /// its line will be back at once: gives where and for which address, if it is known.
+    pub(crate) fn next_miss(&self, block: u32, line: u64) -> Option<(u32, u64)> {
+        let Miss { block: missed, exit, address } = self.miss;
+        (missed == block && address & !63 == line).then_some((exit, address))
+    }
+}
+
+/// Whether registers are the same as far as they matter.
+fn same(one: &[u64; 16], other: &[u64; 16], live: u16) -> bool {
+    let differ = one.iter().zip(other).enumerate().fold(0_u32, |differ, (i, (one, other))| {
+        differ | u32::from(one != other) << i
+    });
+    differ & u32::from(live) == 0
+}

@@ -1,0 +1,715 @@
+//! Turns the thread's instructions into code that runs them, counts them and asks for each access.
+//!
+//! # Blocks
+//! A block is a run of instructions up to a branch, a special instruction, `pause`, or a limit.
+//! Its code begins with the question whether another core comes first, counts the whole block, and
+//! then holds the thread's own instructions, byte for byte where that can be: the thread's
+//! registers are in the processor's registers of the same names. Before an access stands a probe
+//! of the core's tables of lines that hit; only when it fails, the engine is asked. Blocks jump to
+//! each other directly; indirect branches look into a table.
+//!
+//! Nothing here touches a flag, a register or memory that the thread could see: registers are set
+//! aside in the core's context, flags in `rax` where a later instruction needs them.
+
+mod access;
+mod assembler;
+mod ending;
+mod flags;
+mod registers;
+
+use std::collections::BTreeMap;
+
+use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, UsedMemory};
+
+use self::assembler::{Assembler, Jump, distance};
+use crate::code_memory::CodeMemory;
+use crate::context::{Context, longest_slice};
+use crate::enter;
+use crate::guest_memory;
+use crate::time::Time;
+
+/// What instructions cost on the machine, beside what the memory model adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Costs {
+    /// An instruction, sustained.
+    pub(crate) instruction: Time,
+    /// What a locked instruction costs more, on a line that the core owns.
+    pub(crate) locked: Time,
+    /// What a fence costs more.
+    pub(crate) fence: Time,
+    /// What `pause` costs.
+    pub(crate) pause: Time,
+}
+
+/// The most instructions of a block.
+const LONGEST: usize = 48;
+
+/// The longest instruction in bytes.
+const LONGEST_INSTRUCTION: usize = 15;
+
+/// Code that is kept free for one block.
+const ROOM: usize = 64 << 10;
+
+/// Entries of the table for indirect branches, chosen by the low 16 bits of the target.
+const TARGETS: usize = 1 << 16;
+
+/// A translated run of instructions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    /// The address of its first instruction.
+    pub(crate) rip: u64,
+    /// Where its code begins.
+    pub(crate) entry: u64,
+    /// What it costs when every access hits, in picoseconds.
+    pub(crate) cost: u32,
+    /// General registers that matter at its beginning, as far as the block itself tells.
+    pub(crate) live_registers: u16,
+    /// Flags that matter there, as bits of RFLAGS.
+    pub(crate) live_flags: u32,
+    /// What it adds to its core's counts.
+    pub(crate) counted: Counted,
+}
+
+/// A place at which generated code may leave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exit {
+    /// The instruction there, or the first that was not executed.
+    pub(crate) rip: u64,
+    /// Where to go on when the matter is settled; 0 where nothing goes on.
+    pub(crate) resume: u64,
+    /// How much of what the block has been charged lies behind this place.
+    pub(crate) remaining: u32,
+    /// What the matter is.
+    pub(crate) kind: Kind,
+}
+
+/// Why generated code leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A fault that the processor reported.
+    Fault,
+    /// Another core comes first.
+    Time,
+    /// A thread has computed for long without an access.
+    Rest,
+    /// The block needs the thread's vector state.
+    Vector,
+    /// The jump there leads nowhere yet.
+    Link {
+        /// Where it shall lead.
+        target: u64,
+        /// Its distance's address.
+        jump: u64,
+    },
+    /// The target is in the context and not in the table.
+    Indirect,
+    /// An access that is not known to hit; its address is in the context.
+    Access {
+        /// Its size.
+        bytes: u8,
+        /// Whether it writes.
+        write: bool,
+        /// Whether it is a locked read-modify-write.
+        locked: bool,
+    },
+    /// An access whose address the engine has to compute.
+    Computed {
+        /// Its index in [`Translator::computed`].
+        index: u32,
+        /// Whether it writes.
+        write: bool,
+    },
+    /// A string instruction is about to repeat.
+    Repeat(Repeat),
+    /// It has.
+    Repeated(Repeat),
+    /// An instruction that the engine interprets.
+    Special(Special),
+}
+
+/// A repeating string instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Repeat {
+    /// Bytes of an element.
+    pub(crate) element: u8,
+    /// Whether it reads at `rsi`.
+    pub(crate) source: bool,
+    /// Whether it reads at `rdi`.
+    pub(crate) compares: bool,
+    /// Whether it writes at `rdi`.
+    pub(crate) writes: bool,
+    /// Whether a comparison goes on while it finds equals, or while it finds none.
+    pub(crate) while_equal: bool,
+}
+
+/// An instruction that the engine interprets. Its `resume` is the address of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Special {
+    /// A system call.
+    Syscall,
+    /// `cpuid`.
+    Cpuid,
+    /// `rdtsc`, or `rdtscp` if the flag is set.
+    Rdtsc {
+        /// Whether the core's number is wanted too.
+        core: bool,
+    },
+    /// `rdpid` into this register.
+    Rdpid(u8),
+    /// `rdrand` or `rdseed` into this register of this many bytes.
+    Random {
+        /// The register's number.
+        register: u8,
+        /// Its size.
+        bytes: u8,
+    },
+    /// `umwait` or `tpause`: waits for the time-stamp in `edx:eax`.
+    TimedWait,
+    /// `monitorx`, `mwaitx`, `umonitor`: answered as if the wait were over at once.
+    Monitor,
+    /// `xbegin`: aborts, to this address.
+    Xbegin(u64),
+    /// `xtest`: no transaction.
+    Xtest,
+    /// The thread's first function has returned.
+    End,
+    /// Entry of a function of the kernel's that user code calls without a system call.
+    Vdso(Vdso),
+    /// An instruction that no processor executes.
+    Illegal,
+    /// No code is there.
+    Unmapped,
+    /// An instruction that cannot be simulated.
+    Unsupported,
+}
+
+/// A function of the vDSO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the kernel's")]
+pub(crate) enum Vdso {
+    ClockGettime,
+    ClockGetres,
+    Gettimeofday,
+    Time,
+    Getcpu,
+    Getrandom,
+}
+
+/// An instruction with its bytes.
+#[derive(Debug, Clone, Copy)]
+struct Decoded {
+    instruction: Instruction,
+    bytes: [u8; LONGEST_INSTRUCTION],
+}
+
+impl Decoded {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.instruction.len()]
+    }
+}
+
+/// What happens at the end of generated code of a block, outside of the straight line.
+struct Stub {
+    jump: Jump,
+    exit: u32,
+    repair: Repair,
+}
+
+/// What a stub undoes before it leaves.
+enum Repair {
+    Nothing,
+    Flags,
+    /// A probe: its scratch registers, whether flags were saved, and the address to be computed.
+    Probe(access::Probe),
+}
+
+/// Translates, and keeps what is translated.
+pub(crate) struct Translator {
+    code: CodeMemory,
+    assembler: Assembler,
+    info: InstructionInfoFactory,
+    costs: Costs,
+    /// How long a thread may compute without an access before the engine has a look.
+    patience: Time,
+    /// All blocks; generated code knows them by index.
+    pub(crate) blocks: Vec<Block>,
+    /// All places at which generated code may leave, by index.
+    pub(crate) exits: Vec<Exit>,
+    /// Accesses whose address the engine computes.
+    pub(crate) computed: Vec<UsedMemory>,
+    by_address: AddressMap,
+    /// Generated code by its address: the instruction that begins there. For faults.
+    places: BTreeMap<u64, u64>,
+    flags_before: BTreeMap<u64, u32>,
+    targets: Box<[Target; TARGETS]>,
+    vdso: Vec<(u64, Vdso)>,
+    stubs: Vec<Stub>,
+}
+
+/// An entry of the table for indirect branches.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Target {
+    /// The target's address, negated: a sum of 0 is a hit that needs no flag.
+    negated: u64,
+    entry: u64,
+}
+
+const NO_TARGET: Target = Target { negated: 0, entry: 0 };
+
+impl core::fmt::Debug for Translator {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Translator").field("blocks", &self.blocks.len()).finish_non_exhaustive()
+    }
+}
+
+impl Translator {
+    /// An empty translator.
+    ///
+    /// # Errors
+    /// When executable memory is refused.
+    pub(crate) fn new(costs: Costs, vdso: Vec<(u64, Vdso)>) -> std::io::Result<Self> {
+        let targets = vec![NO_TARGET; TARGETS].into_boxed_slice();
+        let mut new = Self {
+            code: CodeMemory::new()?,
+            assembler: Assembler::new(),
+            info: InstructionInfoFactory::new(),
+            costs,
+            patience: longest_slice(costs.instruction).min(i32::MAX as Time),
+            blocks: Vec::new(),
+            exits: Vec::new(),
+            computed: Vec::new(),
+            by_address: AddressMap::new(),
+            places: BTreeMap::new(),
+            flags_before: BTreeMap::new(),
+            targets: targets.try_into().map_err(|_| std::io::ErrorKind::Other)?,
+            vdso,
+            stubs: Vec::new(),
+        };
+        new.clear();
+        Ok(new)
+    }
+
+    /// Gives the address of the table for indirect branches.
+    pub(crate) fn targets(&self) -> u64 {
+        self.targets.as_ptr().expose_provenance() as u64
+    }
+
+    /// Gives what instructions cost.
+    pub(crate) fn costs(&self) -> Costs {
+        self.costs
+    }
+
+    /// Forgets everything, so that code is made anew.
+    pub(crate) fn clear(&mut self) {
+        self.code.truncate(0);
+        self.blocks.clear();
+        self.exits.clear();
+        self.computed.clear();
+        self.by_address = AddressMap::new();
+        self.places.clear();
+        self.flags_before.clear();
+        self.targets.fill(NO_TARGET);
+        // Index 0 of both stands for none.
+        self.blocks.push(Block {
+            rip: 0,
+            entry: 0,
+            cost: 0,
+            live_registers: 0,
+            live_flags: 0,
+            counted: Counted::default(),
+        });
+        let fault = Exit { rip: 0, resume: 0, remaining: 0, kind: Kind::Fault };
+        const { assert!(enter::FAULT_EXIT == 0) };
+        self.exits.push(fault);
+    }
+
+    /// Whether there may be too little room for another block.
+    pub(crate) fn is_full(&self) -> bool {
+        self.code.room() < ROOM
+    }
+
+    /// Gives the block that begins at an address, if it is translated.
+    pub(crate) fn find(&self, rip: u64) -> Option<u32> {
+        self.by_address.get(rip)
+    }
+
+    /// Gives the block that begins at an address.
+    pub(crate) fn block_at(&mut self, rip: u64) -> u32 {
+        match self.find(rip) {
+            Some(block) => block,
+            None => self.translate(rip),
+        }
+    }
+
+    /// Lets a jump lead to a block.
+    pub(crate) fn link(&mut self, jump: u64, block: u32) {
+        let entry = self.blocks[block as usize].entry;
+        self.code.patch(jump, distance(Jump { distance_at: jump }, entry));
+    }
+
+    /// Lets indirect branches find a block.
+    pub(crate) fn let_find(&mut self, block: u32) {
+        let Block { rip, entry, .. } = self.blocks[block as usize];
+        self.targets[rip as usize % TARGETS] = Target { negated: rip.wrapping_neg(), entry };
+    }
+
+    /// Whether code was translated that lies in a range.
+    pub(crate) fn has_code(&self, range: core::ops::Range<u64>) -> bool {
+        self.blocks.iter().any(|block| range.contains(&block.rip))
+    }
+
+    /// Gives the executed range of generated code.
+    pub(crate) fn code_range(&self) -> core::ops::Range<u64> {
+        self.code.base()..self.code.base() + crate::code_memory::CODE_BYTES as u64
+    }
+
+    /// Gives the instruction to which an address of generated code belongs.
+    pub(crate) fn place(&self, address: u64) -> Option<u64> {
+        self.places.range(..=address).next_back().map(|(_, &rip)| rip)
+    }
+
+    fn translate(&mut self, rip: u64) -> u32 {
+        let (decoded, ending) = self.decode(rip);
+        let vector = decoded.iter().any(|one| registers::uses_vectors(&mut self.info, one));
+        let x87 = decoded.iter().any(|one| registers::uses_x87(&one.instruction));
+        let live_flags = self.live_flags(&decoded, ending);
+        let live_registers = registers::live(&mut self.info, &decoded);
+
+        let id = self.blocks.len() as u32;
+        let pad = self.code.here().next_multiple_of(16) - self.code.here();
+        self.code.append(&[0xcc; 16][..pad as usize]);
+        let entry = self.code.here();
+        self.assembler.begin(entry);
+        let (cost, after) = self.cost(&decoded);
+        let counted = self.counted(&decoded);
+        self.blocks.push(Block {
+            rip,
+            entry,
+            cost,
+            live_registers: live_registers.first().map_or(u16::MAX, |set| set.bits()),
+            live_flags: flags::in_rflags(live_flags[0]),
+            counted,
+        });
+        self.by_address.insert(rip, id);
+        self.prologue(id, live_flags[0] != 0, vector, x87);
+        let straight = match ending {
+            Ending::Flow => decoded.len() - 1,
+            Ending::Special(special) if special.is_instruction() => decoded.len() - 1,
+            _ => decoded.len(),
+        };
+        for (i, one) in decoded[..straight].iter().enumerate() {
+            self.places.insert(self.assembler.here(), one.instruction.ip());
+            let state = access::State {
+                rip: one.instruction.ip(),
+                remaining: after[i],
+                flags: live_flags[i] != 0,
+                live: live_registers[i],
+            };
+            self.plain(one, state);
+        }
+        self.places.insert(self.assembler.here(), decoded.last().map_or(rip, |one| one.instruction.ip()));
+        self.ending(ending, &decoded, &live_flags, &live_registers, rip);
+        self.stubs();
+        self.code.append(self.assembler.bytes());
+        id
+    }
+
+    /// Decodes up to the block's end.
+    fn decode(&mut self, rip: u64) -> (Vec<Decoded>, Ending) {
+        let mut decoded = Vec::new();
+        let mut at = rip;
+        if rip == enter::end_address() {
+            return (decoded, Ending::Special(Special::End));
+        }
+        if let Some(&(_, function)) = self.vdso.iter().find(|(entry, _)| *entry == rip) {
+            return (decoded, Ending::Special(Special::Vdso(function)));
+        }
+        while decoded.len() < LONGEST {
+            let Some(one) = decode_at(at) else {
+                return (decoded, Ending::Special(Special::Unmapped));
+            };
+            at = one.instruction.next_ip();
+            if let Some(special) = ending::special(&mut self.info, &one.instruction) {
+                decoded.push(one);
+                return (decoded, Ending::Special(special));
+            }
+            decoded.push(one);
+            match one.instruction.flow_control() {
+                FlowControl::Next if one.instruction.mnemonic() == Mnemonic::Pause => break,
+                FlowControl::Next => {}
+                _ => return (decoded, Ending::Flow),
+            }
+        }
+        (decoded, Ending::Next)
+    }
+
+    /// Gives the flags that matter before each instruction.
+    fn live_flags(&mut self, decoded: &[Decoded], ending: Ending) -> Vec<u32> {
+        let mut live = match (ending, decoded.last()) {
+            (Ending::Next, Some(last)) => self.flags_at(last.instruction.next_ip(), 3),
+            (Ending::Flow, Some(last)) => self.flags_after(&last.instruction, 3),
+            _ => flags::ALL,
+        };
+        let mut all: Vec<u32> = decoded
+            .iter()
+            .rev()
+            .map(|one| {
+                live = flags::before(&one.instruction, live);
+                live
+            })
+            .collect();
+        all.reverse();
+        if all.is_empty() {
+            all.push(flags::ALL);
+        }
+        all
+    }
+
+    /// Gives the flags that matter where a branch leads.
+    fn flags_after(&mut self, branch: &Instruction, depth: u32) -> u32 {
+        match branch.flow_control() {
+            FlowControl::UnconditionalBranch | FlowControl::Call => {
+                self.flags_at(branch.near_branch_target(), depth)
+            }
+            FlowControl::ConditionalBranch => {
+                self.flags_at(branch.near_branch_target(), depth)
+                    | self.flags_at(branch.next_ip(), depth)
+            }
+            _ => flags::ALL,
+        }
+    }
+
+    /// Gives the flags that matter at an address, as far as a look ahead can tell.
+    fn flags_at(&mut self, rip: u64, depth: u32) -> u32 {
+        const LOOK_AHEAD: usize = 8;
+        if let Some(&known) = self.flags_before.get(&rip) {
+            return known;
+        }
+        let mut matter = 0;
+        let mut open = flags::ALL;
+        let mut at = rip;
+        for _ in 0..LOOK_AHEAD {
+            let Some(Decoded { instruction, .. }) = decode_at(at) else { break };
+            matter |= open & flags::before(&instruction, 0);
+            open &= flags::before(&instruction, flags::ALL);
+            let special = ending::special(&mut self.info, &instruction).is_some();
+            if open == 0 || special {
+                break;
+            }
+            if instruction.flow_control() != FlowControl::Next {
+                if depth > 0 {
+                    open &= self.flags_after(&instruction, depth - 1);
+                }
+                break;
+            }
+            at = instruction.next_ip();
+        }
+        let known = matter | open;
+        self.flags_before.insert(rip, known);
+        known
+    }
+
+    /// Gives the block's cost, and for each instruction the part of it that begins there.
+    fn cost(&self, decoded: &[Decoded]) -> (u32, Vec<u32>) {
+        let mut total = 0_u64;
+        let mut after: Vec<u32> = decoded
+            .iter()
+            .rev()
+            .map(|one| {
+                total += self.costs.instruction;
+                total += match one.instruction.mnemonic() {
+                    Mnemonic::Pause => self.costs.pause,
+                    Mnemonic::Mfence | Mnemonic::Serialize => self.costs.fence,
+                    _ if ending::is_locked(&one.instruction) => self.costs.locked,
+                    _ => 0,
+                };
+                u32::try_from(total).unwrap_or(u32::MAX)
+            })
+            .collect();
+        after.reverse();
+        (u32::try_from(total.max(1)).unwrap_or(u32::MAX), after)
+    }
+
+    /// Asks whether another core comes first, and counts the block.
+    fn prologue(&mut self, id: u32, flags: bool, vector: bool, x87: bool) {
+        use core::mem::offset_of;
+        let Block { rip, entry, cost, counted, .. } = self.blocks[id as usize];
+        let out = |kind| Exit { rip, resume: entry, remaining: 0, kind };
+        let repair = || if flags { Repair::Flags } else { Repair::Nothing };
+        if flags {
+            self.assembler.save_flags();
+        }
+        if vector {
+            let jump = self.assembler.unless_set(offset_of!(Context, vector_loaded));
+            let exit = self.exit(out(Kind::Vector));
+            self.stubs.push(Stub { jump, exit, repair: repair() });
+        }
+        // A block without accesses cannot meet another core: it only must not run for ever.
+        let silent = counted.loads + counted.stores == 0 && !counted.opaque;
+        let least = if silent { -(self.patience as i32) } else { 0 };
+        let jump = self.assembler.unless_above(offset_of!(Context, left), least);
+        let exit = self.exit(out(if silent { Kind::Rest } else { Kind::Time }));
+        self.stubs.push(Stub { jump, exit, repair: repair() });
+        self.assembler.subtract(offset_of!(Context, left), cost);
+        if silent {
+            self.assembler.add(offset_of!(Context, silent), cost);
+        } else {
+            self.assembler.store_constant(offset_of!(Context, silent), 0);
+            self.assembler.store_constant(offset_of!(Context, block), id);
+        }
+        self.assembler.add(offset_of!(Context, counts), counted.instructions | counted.loads << 16);
+        if counted.stores > 0 {
+            self.assembler.add(offset_of!(Context, stores), counted.stores);
+        }
+        if counted.locked | counted.fences > 0 {
+            let both = counted.locked | counted.fences << 16;
+            self.assembler.add(offset_of!(Context, locked), both);
+        }
+        if x87 {
+            self.assembler.store_constant(offset_of!(Context, x87_used), 1);
+        }
+        if flags {
+            self.assembler.restore_flags();
+        }
+    }
+
+    fn counted(&mut self, decoded: &[Decoded]) -> Counted {
+        let mut counted = Counted {
+            instructions: decoded.len() as u32,
+            opaque: decoded.is_empty(),
+            ..Counted::default()
+        };
+        for one in decoded {
+            let instruction = &one.instruction;
+            counted.locked += u32::from(ending::is_locked(instruction));
+            counted.fences += u32::from(matches!(
+                instruction.mnemonic(),
+                Mnemonic::Mfence | Mnemonic::Lfence | Mnemonic::Sfence | Mnemonic::Serialize
+            ));
+            if access::repeats(instruction).is_some() {
+                counted.opaque = true;
+                continue; // counted when it is known how often
+            }
+            for memory in self.info.info(instruction).used_memory() {
+                let (loads, stores) = access::direction(memory.access());
+                counted.loads += u32::from(loads);
+                counted.stores += u32::from(stores);
+            }
+        }
+        counted
+    }
+
+    fn exit(&mut self, exit: Exit) -> u32 {
+        self.exits.push(exit);
+        self.exits.len() as u32 - 1
+    }
+
+    /// Writes what the straight line jumped out to.
+    fn stubs(&mut self) {
+        for stub in core::mem::take(&mut self.stubs) {
+            self.assembler.land(stub.jump);
+            match stub.repair {
+                Repair::Nothing => {}
+                Repair::Flags => self.assembler.restore_flags(),
+                Repair::Probe(probe) => self.undo(&probe),
+            }
+            self.assembler.leave(stub.exit);
+        }
+    }
+
+    /// A jump that leads to the code for `target`, now or when it is first taken.
+    fn lead_to(&mut self, jump: Jump, target: u64) {
+        if let Some(block) = self.find(target) {
+            let entry = self.blocks[block as usize].entry;
+            self.assembler.lead(jump, entry);
+            return;
+        }
+        let kind = Kind::Link { target, jump: jump.distance_at };
+        let exit = self.exit(Exit { rip: target, resume: 0, remaining: 0, kind });
+        self.stubs.push(Stub { jump, exit, repair: Repair::Nothing });
+    }
+}
+
+/// How a block ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// With the last instruction, a branch.
+    Flow,
+    /// It goes on in the next block.
+    Next,
+    /// The last instruction, if there is any, is interpreted.
+    Special(Special),
+}
+
+/// What a block adds to its core's counts.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counted {
+    pub(crate) instructions: u32,
+    pub(crate) loads: u32,
+    pub(crate) stores: u32,
+    pub(crate) locked: u32,
+    pub(crate) fences: u32,
+    /// Whether there are accesses beside the counted ones, or something to be interpreted.
+    opaque: bool,
+}
+
+/// Decodes the instruction at an address; what is no instruction decodes as invalid.
+fn decode_at(rip: u64) -> Option<Decoded> {
+    let mut bytes = [0; LONGEST_INSTRUCTION];
+    let mut present = LONGEST_INSTRUCTION;
+    if !guest_memory::copy_out(rip, &mut bytes) {
+        present = (4096 - rip % 4096).min(LONGEST_INSTRUCTION as u64) as usize;
+        if !guest_memory::copy_out(rip, &mut bytes[..present]) {
+            return None;
+        }
+    }
+    let mut decoder = iced_x86::Decoder::with_ip(64, &bytes[..present], rip, 0);
+    let instruction = decoder.decode();
+    if instruction.code() == Code::INVALID && present < LONGEST_INSTRUCTION {
+        return None;
+    }
+    Some(Decoded { instruction, bytes })
+}
+
+/// Blocks by the address of their first instruction: open addressing, never shrinking.
+#[derive(Debug)]
+struct AddressMap {
+    slots: Vec<(u64, u32)>,
+    used: usize,
+}
+
+impl AddressMap {
+    fn new() -> Self {
+        Self { slots: vec![(0, 0); 1 << 12], used: 0 }
+    }
+
+    fn slot(&self, rip: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = (rip.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.slots[slot].1 != 0 && self.slots[slot].0 != rip {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn get(&self, rip: u64) -> Option<u32> {
+        let (_, block) = self.slots[self.slot(rip)];
+        (block != 0).then_some(block)
+    }
+
+    fn insert(&mut self, rip: u64, block: u32) {
+        if self.used * 2 >= self.slots.len() {
+            let grown = vec![(0, 0); self.slots.len() * 2];
+            for (rip, block) in core::mem::replace(&mut self.slots, grown) {
+                if block != 0 {
+                    let slot = self.slot(rip);
+                    self.slots[slot] = (rip, block);
+                }
+            }
+        }
+        let slot = self.slot(rip);
+        self.used += usize::from(self.slots[slot].1 == 0);
+        self.slots[slot] = (rip, block);
+    }
+}

@@ -1,0 +1,202 @@
+//! What lives on the engine's thread: the engine, and the threads that lend to its guests.
+
+use crate::coherence::{CORES, Coherence};
+use crate::engine::{Core, Engine};
+use crate::enter;
+use crate::error::{Error, Reason, Stopped};
+use crate::halt::Halt;
+use crate::guest_memory;
+use crate::host::Host;
+use crate::context::longest_slice;
+use crate::kernel::{CpuSet, Kernel, ThreadIdentity};
+use crate::lend::Lender;
+use crate::os::{Ready, Thread};
+use crate::queue::{LATEST, Queue};
+use crate::report::Counts;
+use crate::session::Simulation;
+use crate::spin::Spin;
+use crate::time::{NANOSECOND, Time};
+use crate::translate::{Costs, Translator};
+use crate::vdso;
+
+/// The engine with everything around it.
+pub(crate) struct Workshop {
+    engine: Engine,
+    lenders: Vec<Lender>,
+    seed: u64,
+    budget: Time,
+    /// Whether a run stopped in the middle.
+    broken: bool,
+}
+
+/// The counts of a run.
+#[derive(Debug)]
+pub(crate) struct RunCounts {
+    pub(crate) cores: Vec<Counts>,
+    pub(crate) total: Counts,
+}
+
+impl Workshop {
+    /// Creates the threads that lend.
+    pub(crate) fn lenders(settings: &Simulation) -> Result<Vec<Lender>, Error> {
+        (0..settings.threads).map(|i| Lender::new(i).map_err(Error::Thread)).collect()
+    }
+
+    /// Makes the engine.
+    pub(crate) fn new(
+        settings: &Simulation,
+        host: Host,
+        lenders: Vec<Lender>,
+    ) -> Result<Self, Error> {
+        let machine = &settings.machine;
+        let costs = Costs {
+            instruction: machine.instructions_ps(1).max(1),
+            locked: machine.rmw_owned_ps(),
+            fence: machine.fence_ps(),
+            pause: machine.pause_ps(),
+        };
+        let translator = Translator::new(costs, vdso::functions()).map_err(Error::NoExecutableMemory)?;
+        let cpus: Vec<u32> =
+            settings.cores.clone().unwrap_or_else(|| (0..settings.threads as u32).collect());
+        let mut core_of_cpu = vec![0; CORES];
+        let ranks = ranks(settings.seed, cpus.len());
+        let mut cores = Vec::with_capacity(cpus.len());
+        for (i, &cpu) in cpus.iter().enumerate() {
+            core_of_cpu[cpu as usize] = i as u32;
+            cores.push(Core::new(cpu, ranks[i], host.vector_mask, translator.targets()));
+        }
+        cores.iter_mut().for_each(|core| core.context.settle());
+        let mut core_of_rank = vec![0; cpus.len()];
+        for (core, &rank) in ranks.iter().enumerate() {
+            core_of_rank[rank as usize] = core as u32;
+        }
+        let affinity = cpus.iter().fold(CpuSet::first(0), |mut set, &cpu| {
+            set.insert(cpu);
+            set
+        });
+        let identities: Vec<ThreadIdentity> = lenders
+            .iter()
+            .map(|lender| ThreadIdentity { tid: lender.tid, affinity })
+            .collect();
+        let threads =
+            lenders.iter().map(|lender| Thread::new(lender.fs_base, lender.rseq())).collect();
+        let engine = Engine {
+            machine: machine.clone(),
+            kernel: Kernel::new(machine, &identities, settings.seed),
+            threads,
+            ready: Ready::default(),
+            timer: Time::MAX,
+            random: settings.seed,
+            translator,
+            coherence: Coherence::new(machine, &cpus),
+            cores,
+            core_of_rank,
+            core_of_cpu,
+            queue: Queue::new(cpus.len()),
+            skip_spins: settings.skip_spins,
+            unfinished: 0,
+            deadline: 0,
+            interrupt: settings.interrupt.clone(),
+            current: usize::MAX,
+            limit: 0,
+            longest: longest_slice(costs.instruction) as i64,
+        };
+        let budget = u64::try_from(settings.budget.as_nanos()).unwrap_or(u64::MAX);
+        let budget = budget.saturating_mul(NANOSECOND).min(LATEST / 2);
+        Ok(Self { engine, lenders, seed: settings.seed, budget, broken: false })
+    }
+
+    /// Lets the first `threads` threads execute the function at `entry` with a task and their
+    /// number.
+    pub(crate) fn run(
+        &mut self,
+        threads: usize,
+        entry: u64,
+        task: u64,
+    ) -> Result<RunCounts, Box<Stopped>> {
+        let begin = self.engine.cores.iter().map(|core| core.time).max().unwrap_or(0);
+        let outcome = self.start(threads, entry, task, begin).and_then(|()| self.engine.run());
+        if let Err(halt) = outcome {
+            self.broken = true;
+            return Err(Box::new(self.explain(&halt)));
+        }
+        let mut total = Counts::default();
+        let cores = self.engine.cores.iter().map(|core| {
+            let counts = Counts { time_ps: core.counts.time_ps.saturating_sub(begin), ..core.counts };
+            total += counts;
+            counts
+        });
+        let cores = cores.collect();
+        Ok(RunCounts { cores, total })
+    }
+
+    /// Puts the threads on their cores, ready to begin.
+    fn start(&mut self, threads: usize, entry: u64, task: u64, begin: Time) -> Result<(), Halt> {
+        let engine = &mut self.engine;
+        engine.queue.clear();
+        engine.ready.clear();
+        engine.vacate();
+        engine.unfinished = threads;
+        engine.deadline = begin.saturating_add(self.budget).min(LATEST - 1);
+        for (at, core) in engine.cores.iter_mut().enumerate() {
+            core.pending = None;
+            core.spin = Spin::default();
+            core.counts = Counts::default();
+            core.time = begin + skew(self.seed, at);
+        }
+        for thread in 0..threads {
+            let top = self.lenders[thread].top - 8;
+            if guest_memory::write(top, enter::end_address()).is_none() {
+                return Err(Halt::Stuck); // its own stack is mapped as long as the lender sleeps
+            }
+            engine.threads[thread].begin(entry, top, task, thread as u64);
+            let at = thread % engine.cores.len();
+            engine.threads[thread].last = at;
+            let time = engine.cores[at].time;
+            engine.make_ready(thread, time)?;
+        }
+        Ok(())
+    }
+
+    fn explain(&self, halt: &Halt) -> Stopped {
+        Stopped { reason: Reason::Fault, message: format!("{halt:x?}") }
+    }
+
+    /// Ends the threads, or leaves them where they are if they cannot end.
+    pub(crate) fn close(&mut self) {
+        for lender in self.lenders.drain(..) {
+            if self.broken {
+                lender.abandon();
+            } else {
+                lender.release();
+            }
+        }
+    }
+}
+
+/// A step of a mixing function.
+pub(crate) fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// Who comes first among equals: the order of numbers, or one that the seed chooses.
+fn ranks(seed: u64, cores: usize) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..cores).collect();
+    if seed != 0 {
+        order.sort_by_key(|&core| mix(seed ^ mix(core as u64)));
+    }
+    let mut ranks = vec![0; cores];
+    for (rank, core) in order.into_iter().enumerate() {
+        ranks[core] = rank as u32;
+    }
+    ranks
+}
+
+/// How much later than the others a thread begins.
+fn skew(seed: u64, thread: usize) -> Time {
+    const LONGEST: Time = 50 * NANOSECOND;
+    if seed == 0 { 0 } else { mix(seed.wrapping_mul(31) ^ mix(thread as u64)) % LONGEST }
+}
