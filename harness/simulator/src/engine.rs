@@ -87,6 +87,8 @@ pub(crate) struct Engine {
     pub(crate) threads: Vec<Thread>,
     /// Threads that have no core.
     pub(crate) ready: Ready,
+    /// The moment at which something happens.
+    pub(crate) now: Time,
     /// When the kernel wakes a thread by itself.
     pub(crate) timer: Time,
     /// The state of `rdrand`.
@@ -102,6 +104,8 @@ pub(crate) struct Engine {
     pub(crate) skip_spins: bool,
     /// Threads that have not ended.
     pub(crate) unfinished: usize,
+    /// What was counted when the first thread ended.
+    pub(crate) window: Option<Counts>,
     /// When the budget ends.
     pub(crate) deadline: Time,
     /// Ends the run early.
@@ -119,7 +123,8 @@ impl Engine {
     ///
     /// # Errors
     /// What stopped the run before.
-    pub(crate) fn run(&mut self) -> Result<(), Halt> {
+    pub(crate) fn run(&mut self, first_ended: &mut dyn FnMut()) -> Result<(), Halt> {
+        let all = self.unfinished;
         faults::watch(self.translator.code_range());
         self.current = usize::MAX;
         while self.unfinished > 0 {
@@ -128,8 +133,8 @@ impl Engine {
             }
             let next = self.queue.first();
             if self.timer <= next.map_or(LATEST, |next| next.time()) {
-                let now = self.timer;
-                self.kernel.expire(now);
+                self.now = self.timer;
+                self.kernel.expire(self.now);
                 self.wake_up()?;
                 continue;
             }
@@ -137,9 +142,20 @@ impl Engine {
             if next.time() > self.deadline {
                 return Err(Halt::Budget);
             }
+            self.now = next.time();
             self.step(self.core_of_rank[next.rank() as usize] as usize)?;
+            if self.unfinished < all && self.window.is_none() {
+                self.window = Some(self.counted_so_far());
+                first_ended();
+            }
         }
         Ok(())
+    }
+
+    fn counted_so_far(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.cores.iter().for_each(|core| sum += core.counts);
+        sum
     }
 
     /// Gives the moment before which `core` may begin something.
@@ -387,6 +403,22 @@ impl Engine {
         }
         if woken > 0 {
             queue.rebuild();
+        }
+        before
+    }
+
+    /// Wakes all cores that spin; whether one of them has something left to do before `at` goes on.
+    pub(crate) fn wakes_all(&mut self, at: usize, now: Time) -> bool {
+        let rank = self.cores[at].rank;
+        let mut before = false;
+        for other in 0..self.cores.len() {
+            let core = &mut self.cores[other];
+            if core.spin.is_parked() {
+                core.wake(now + Time::from(core.rank < rank));
+                before |= (core.time, core.rank) < (now, rank);
+                let time = core.time;
+                self.enqueue(other, time);
+            }
         }
         before
     }

@@ -22,7 +22,7 @@ impl Engine {
         self.cores[at].context.vector_loaded = 0;
         self.cores[at].spin.disturb();
         match special {
-            Special::End => return self.ends(at),
+            Special::End => return self.ends(at, exit),
             Special::Syscall => return self.syscall(at, exit, next),
             Special::Vdso(function) => return self.vdso(at, function),
             Special::Cpuid => self.cpuid(at),

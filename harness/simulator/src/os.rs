@@ -175,15 +175,8 @@ impl Engine {
         }
         self.threads[thread].state = State::Ready;
         self.ready.0.push_back(thread);
-        // Cores that spin are to give way now.
-        for at in 0..self.cores.len() {
-            let core = &mut self.cores[at];
-            if core.spin.is_parked() {
-                core.wake(time);
-                let time = core.time;
-                self.enqueue(at, time);
-            }
-        }
+        // Cores that spin may have to give way.
+        self.wakes_all(last, self.now);
         Ok(())
     }
 
@@ -236,6 +229,7 @@ impl Engine {
             return Ok(self.wait_for_turn(at, exit, now));
         }
         let Some(thread) = self.cores[at].thread else { return Ok(Next::Wait) };
+        self.now = now;
         let core = &mut self.cores[at];
         let registers = &mut core.context.registers;
         use register as r;
@@ -340,7 +334,11 @@ impl Engine {
     }
 
     /// A thread has returned from its first function.
-    pub(crate) fn ends(&mut self, at: usize) -> Result<Next, Halt> {
+    pub(crate) fn ends(&mut self, at: usize, exit: u32) -> Result<Next, Halt> {
+        let now = self.cores[at].time;
+        if now >= self.limit || self.wakes_all(at, now) {
+            return Ok(self.wait_for_turn(at, exit, now));
+        }
         let Some(thread) = self.cores[at].thread else { return Ok(Next::Wait) };
         let core = &mut self.cores[at];
         core.counts.time_ps = core.time;

@@ -128,6 +128,8 @@ pub struct Report<R> {
     pub cores: Vec<Counts>,
     /// What all of them did.
     pub total: Counts,
+    /// What all of them had done when the first thread ended.
+    pub window: Counts,
 }
 
 impl<R> Report<R> {

@@ -212,11 +212,15 @@ pub struct Session {
     here: PhantomData<*const ()>,
 }
 
+/// A place for a thread's result, on lines that no other thread touches.
+#[repr(align(128))]
+struct Place<R>(Option<thread::Result<R>>);
+
 /// What a thread finds when it begins.
 struct Task<'a, F, R> {
     closure: &'a F,
     /// By thread: the closure's value, or what it panicked with.
-    results: *mut Option<thread::Result<R>>,
+    results: *mut Place<R>,
 }
 
 /// A pointer to a task, on its way to the engine's thread.
@@ -230,7 +234,7 @@ extern "C" fn first<F: Fn(usize) -> R, R>(task: *const Task<'_, F, R>, index: us
     // SAFETY: there is a place for each thread, and this one is this thread's alone.
     let place = unsafe { task.results.add(index) };
     // SAFETY: as above.
-    unsafe { place.write(Some(result)) };
+    unsafe { place.write(Place(Some(result))) };
 }
 
 impl Session {
@@ -243,7 +247,25 @@ impl Session {
         R: Send,
         F: Fn(usize) -> R + Sync,
     {
-        self.all(self.threads, closure)
+        self.all(self.threads, closure, || ())
+    }
+
+    /// Like [`each`](Self::each), and calls `first_ended` on the engine's thread at the moment at
+    /// which the first thread ends: what is counted until then is in [`Report::window`]. In it all
+    /// threads were running, so figures are not diluted by those that end last.
+    ///
+    /// `first_ended` may look at what threads have written, as they are stopped. It must not wait
+    /// for anything that a thread may hold, a lock say.
+    ///
+    /// # Errors
+    /// What stopped it: see [`Stopped`]. The session is over then.
+    pub fn each_until<R, F, W>(&mut self, closure: F, first_ended: W) -> Result<Report<R>, Stopped>
+    where
+        R: Send,
+        F: Fn(usize) -> R + Sync,
+        W: FnOnce() + Send,
+    {
+        self.all(self.threads, closure, first_ended)
     }
 
     /// Executes the closure on the first thread, while the others do nothing.
@@ -259,30 +281,49 @@ impl Session {
         self.all(1, |_| {
             let closure = closure.lock().ok().and_then(|mut closure| closure.take());
             closure.map(|closure| closure())
-        })
+        }, || ())
         .map(|report| Report {
             results: report.results.into_iter().flatten().collect(),
             cores: report.cores,
             total: report.total,
+            window: report.window,
         })
     }
 
-    fn all<R, F>(&mut self, threads: usize, closure: F) -> Result<Report<R>, Stopped>
+    fn all<R, F, W>(
+        &mut self,
+        threads: usize,
+        closure: F,
+        first_ended: W,
+    ) -> Result<Report<R>, Stopped>
     where
         R: Send,
         F: Fn(usize) -> R + Sync,
+        W: FnOnce() + Send,
     {
         if self.over {
             return Err(Stopped::over());
         }
-        let mut results: Vec<Option<thread::Result<R>>> = (0..threads).map(|_| None).collect();
+        let mut results: Vec<Place<R>> = (0..threads).map(|_| Place(None)).collect();
         let task = Task { closure: &closure, results: results.as_mut_ptr() };
         let task = Sent((&raw const task).expose_provenance() as u64);
         let entry = (first::<F, R> as *const ()).expose_provenance() as u64;
         let (done, finished) = mpsc::channel();
+        let mut first_ended = Some(first_ended);
+        let mut watch = || {
+            if let Some(first_ended) = first_ended.take() {
+                first_ended();
+            }
+        };
+        let watch: &mut (dyn FnMut() + Send) = &mut watch;
+        // SAFETY: this function waits for the job's end, or for the end of the engine's thread,
+        // before `watch` and what it refers to go.
+        let watch = unsafe {
+            core::mem::transmute::<&mut (dyn FnMut() + Send), &'static mut (dyn FnMut() + Send)>(watch)
+        };
         let job: Job = Box::new(move |workshop| {
             let task: Sent = task;
-            let _ = done.send(workshop.run(threads, entry, task.0));
+            let _ = done.send(workshop.run(threads, entry, task.0, watch));
         });
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         let outcome = if sent { finished.recv().ok() } else { None };
@@ -301,13 +342,13 @@ impl Session {
         };
         let mut values = Vec::with_capacity(threads);
         for (thread, result) in results.into_iter().enumerate() {
-            match result {
+            match result.0 {
                 Some(Ok(value)) => values.push(value),
                 Some(Err(payload)) => return Err(Stopped::panicked(thread, &message(&*payload))),
                 None => return Err(Stopped::over()),
             }
         }
-        Ok(Report { results: values, cores: counts.cores, total: counts.total })
+        Ok(Report { results: values, cores: counts.cores, total: counts.total, window: counts.window })
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) struct Workshop {
 pub(crate) struct RunCounts {
     pub(crate) cores: Vec<Counts>,
     pub(crate) total: Counts,
+    pub(crate) window: Counts,
 }
 
 impl Workshop {
@@ -85,6 +86,7 @@ impl Workshop {
             kernel: Kernel::new(machine, &identities, settings.seed),
             threads,
             ready: Ready::default(),
+            now: 0,
             timer: Time::MAX,
             random: settings.seed,
             translator,
@@ -95,6 +97,7 @@ impl Workshop {
             queue: Queue::new(cpus.len()),
             skip_spins: settings.skip_spins,
             unfinished: 0,
+            window: None,
             deadline: 0,
             interrupt: settings.interrupt.clone(),
             current: usize::MAX,
@@ -113,13 +116,15 @@ impl Workshop {
         threads: usize,
         entry: u64,
         task: u64,
+        first_ended: &mut dyn FnMut(),
     ) -> Result<RunCounts, Box<Stopped>> {
         let begin = self.engine.cores.iter().map(|core| core.time).max().unwrap_or(0);
-        let outcome = self.start(threads, entry, task, begin).and_then(|()| self.engine.run());
+        let outcome = self.start(threads, entry, task, begin).and_then(|()| self.engine.run(first_ended));
         if let Err(halt) = outcome {
             self.broken = true;
             return Err(Box::new(self.explain(&halt)));
         }
+        let window = self.engine.window.unwrap_or_default();
         let mut total = Counts::default();
         let cores = self.engine.cores.iter().map(|core| {
             let counts = Counts { time_ps: core.counts.time_ps.saturating_sub(begin), ..core.counts };
@@ -127,7 +132,8 @@ impl Workshop {
             counts
         });
         let cores = cores.collect();
-        Ok(RunCounts { cores, total })
+        let window = Counts { time_ps: window.time_ps.saturating_sub(begin), ..window };
+        Ok(RunCounts { cores, total, window })
     }
 
     /// Puts the threads on their cores, ready to begin.
@@ -137,6 +143,7 @@ impl Workshop {
         engine.ready.clear();
         engine.vacate();
         engine.unfinished = threads;
+        engine.window = None;
         engine.deadline = begin.saturating_add(self.budget).min(LATEST - 1);
         for (at, core) in engine.cores.iter_mut().enumerate() {
             core.pending = None;
