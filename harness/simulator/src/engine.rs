@@ -299,9 +299,6 @@ impl Engine {
 
     /// A block may begin, unless another core comes first.
     fn block_begins(&mut self, at: usize, exit: u32) -> Next {
-        if self.cores[at].time < self.limit && !self.interrupt.load(Ordering::Relaxed) {
-            return Next::Go;
-        }
         let core = &mut self.cores[at];
         let rip = self.translator.exits[exit as usize].rip;
         let last = self.translator.blocks[core.context.block as usize].cost;
@@ -319,6 +316,10 @@ impl Engine {
             return Next::Wait;
         }
         let time = core.time;
+        if time < self.limit && !self.interrupt.load(Ordering::Relaxed) {
+            core.stands = false;
+            return Next::Go;
+        }
         self.enqueue(at, time);
         Next::Wait
     }

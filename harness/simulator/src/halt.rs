@@ -1,5 +1,6 @@
 //! Why a run stopped before its threads ended: as the engine knows it, without names and lines.
 
+use crate::forbidden::Forbidden;
 use crate::translate::Special;
 
 /// What stopped the run.
@@ -32,6 +33,15 @@ pub(crate) enum Halt {
         rip: u64,
         /// What it is.
         special: Special,
+    },
+    /// A thread called what it may not.
+    Forbidden {
+        /// The core.
+        core: usize,
+        /// The function's address.
+        rip: u64,
+        /// What it is.
+        function: Forbidden,
     },
     /// A thread ended itself without returning.
     ThreadExit {

@@ -43,6 +43,11 @@ impl Engine {
                 let flags = &mut self.cores[at].context.flags;
                 *flags = *flags & !0x8d5 | 0x40;
             }
+            Special::Forbidden(function) => {
+                // As after the call that led here: the stack shows who called.
+                let rip = self.translator.exits[exit as usize].rip;
+                return Err(Halt::Forbidden { core: at, rip, function });
+            }
             Special::Illegal | Special::Unmapped | Special::Unsupported => {
                 let rip = self.translator.exits[exit as usize].rip;
                 return Err(Halt::Instruction { core: at, rip, special });

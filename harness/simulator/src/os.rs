@@ -161,6 +161,14 @@ impl Engine {
         }
     }
 
+    /// Gives a thread's stack pointer, wherever it is.
+    pub(crate) fn stack_of(&self, thread: usize) -> u64 {
+        match self.threads[thread].resides {
+            Some(at) => self.cores[at].context.registers[register::RSP],
+            None => self.threads[thread].registers[register::RSP],
+        }
+    }
+
     fn may_run(&self, thread: usize, at: usize) -> bool {
         self.kernel.affinity(thread).contains(self.cores[at].cpu)
     }

@@ -1,9 +1,12 @@
 //! What lives on the engine's thread: the engine, and the threads that lend to its guests.
 
+use std::collections::BTreeMap;
+
 use crate::coherence::{CORES, Coherence};
 use crate::engine::{Core, Engine};
 use crate::enter;
-use crate::error::{Error, Reason, Stopped};
+use crate::error::{Error, Stopped};
+use crate::explain::explain;
 use crate::halt::Halt;
 use crate::guest_memory;
 use crate::host::Host;
@@ -16,8 +19,8 @@ use crate::report::Counts;
 use crate::session::Simulation;
 use crate::spin::Spin;
 use crate::time::{NANOSECOND, Time};
-use crate::translate::{Costs, Translator};
-use crate::vdso;
+use crate::translate::{Costs, Special, Translator};
+use crate::{forbidden, vdso};
 
 /// The engine with everything around it.
 pub(crate) struct Workshop {
@@ -56,7 +59,7 @@ impl Workshop {
             fence: machine.fence_ps(),
             pause: machine.pause_ps(),
         };
-        let translator = Translator::new(costs, vdso::functions()).map_err(Error::NoExecutableMemory)?;
+        let translator = Translator::new(costs, intercepted()).map_err(Error::NoExecutableMemory)?;
         let cpus: Vec<u32> =
             settings.cores.clone().unwrap_or_else(|| (0..settings.threads as u32).collect());
         let mut core_of_cpu = vec![0; CORES];
@@ -122,7 +125,7 @@ impl Workshop {
         let outcome = self.start(threads, entry, task, begin).and_then(|()| self.engine.run(first_ended));
         if let Err(halt) = outcome {
             self.broken = true;
-            return Err(Box::new(self.explain(&halt)));
+            return Err(Box::new(explain(&self.engine, &self.lenders, &halt)));
         }
         let window = self.engine.window.unwrap_or_default();
         let mut total = Counts::default();
@@ -165,10 +168,6 @@ impl Workshop {
         Ok(())
     }
 
-    fn explain(&self, halt: &Halt) -> Stopped {
-        Stopped { reason: Reason::Fault, message: format!("{halt:x?}") }
-    }
-
     /// Ends the threads, or leaves them where they are if they cannot end.
     pub(crate) fn close(&mut self) {
         for lender in self.lenders.drain(..) {
@@ -179,6 +178,16 @@ impl Workshop {
             }
         }
     }
+}
+
+/// Functions that are not executed but answered.
+fn intercepted() -> BTreeMap<u64, Special> {
+    let vdso = vdso::functions().into_iter();
+    let forbidden = forbidden::functions().into_iter();
+    vdso.map(|(address, function)| (address, Special::Vdso(function)))
+        .chain(forbidden.map(|(address, function)| (address, Special::Forbidden(function))))
+        .chain([(enter::end_address(), Special::End)])
+        .collect()
 }
 
 /// A step of a mixing function.

@@ -78,7 +78,7 @@ fn unsupported(info: &mut InstructionInfoFactory, instruction: &Instruction) -> 
 impl Special {
     /// Whether it is an instruction of the thread's.
     pub(crate) fn is_instruction(self) -> bool {
-        !matches!(self, Self::End | Self::Vdso(_) | Self::Unmapped)
+        !matches!(self, Self::End | Self::Vdso(_) | Self::Forbidden(_) | Self::Unmapped)
     }
 }
 

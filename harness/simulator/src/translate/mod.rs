@@ -25,6 +25,7 @@ use self::assembler::{Assembler, Jump, distance};
 use crate::code_memory::CodeMemory;
 use crate::context::{Context, longest_slice};
 use crate::enter;
+use crate::forbidden::Forbidden;
 use crate::guest_memory;
 use crate::time::Time;
 
@@ -173,6 +174,8 @@ pub(crate) enum Special {
     Xtest,
     /// The thread's first function has returned.
     End,
+    /// Entry of a function that must not be called.
+    Forbidden(Forbidden),
     /// Entry of a function of the kernel's that user code calls without a system call.
     Vdso(Vdso),
     /// An instruction that no processor executes.
@@ -242,7 +245,8 @@ pub(crate) struct Translator {
     places: BTreeMap<u64, u64>,
     flags_before: BTreeMap<u64, u32>,
     targets: Box<[Target; TARGETS]>,
-    vdso: Vec<(u64, Vdso)>,
+    /// Functions that are not executed, by their addresses.
+    intercepted: BTreeMap<u64, Special>,
     stubs: Vec<Stub>,
 }
 
@@ -255,7 +259,10 @@ struct Target {
     entry: u64,
 }
 
-const NO_TARGET: Target = Target { negated: 0, entry: 0 };
+/// An entry that no target finds: of those that look here, none has this address.
+fn no_target(index: usize) -> Target {
+    Target { negated: u64::from(index == 0), entry: 0 }
+}
 
 impl core::fmt::Debug for Translator {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -268,8 +275,11 @@ impl Translator {
     ///
     /// # Errors
     /// When executable memory is refused.
-    pub(crate) fn new(costs: Costs, vdso: Vec<(u64, Vdso)>) -> std::io::Result<Self> {
-        let targets = vec![NO_TARGET; TARGETS].into_boxed_slice();
+    pub(crate) fn new(
+        costs: Costs,
+        intercepted: BTreeMap<u64, Special>,
+    ) -> std::io::Result<Self> {
+        let targets: Box<[Target]> = (0..TARGETS).map(no_target).collect();
         let mut new = Self {
             code: CodeMemory::new()?,
             assembler: Assembler::new(),
@@ -283,7 +293,7 @@ impl Translator {
             places: BTreeMap::new(),
             flags_before: BTreeMap::new(),
             targets: targets.try_into().map_err(|_| std::io::ErrorKind::Other)?,
-            vdso,
+            intercepted,
             stubs: Vec::new(),
         };
         new.clear();
@@ -309,7 +319,7 @@ impl Translator {
         self.by_address = AddressMap::new();
         self.places.clear();
         self.flags_before.clear();
-        self.targets.fill(NO_TARGET);
+        self.targets.iter_mut().enumerate().for_each(|(i, entry)| *entry = no_target(i));
         // Index 0 of both stands for none.
         self.blocks.push(Block {
             rip: 0,
@@ -419,11 +429,8 @@ impl Translator {
     fn decode(&mut self, rip: u64) -> (Vec<Decoded>, Ending) {
         let mut decoded = Vec::new();
         let mut at = rip;
-        if rip == enter::end_address() {
-            return (decoded, Ending::Special(Special::End));
-        }
-        if let Some(&(_, function)) = self.vdso.iter().find(|(entry, _)| *entry == rip) {
-            return (decoded, Ending::Special(Special::Vdso(function)));
+        if let Some(&special) = self.intercepted.get(&rip) {
+            return (decoded, Ending::Special(special));
         }
         while decoded.len() < LONGEST {
             let Some(one) = decode_at(at) else {
