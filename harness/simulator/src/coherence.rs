@@ -143,8 +143,20 @@ impl Coherence {
         }
     }
 
-    /// Gets a line for a core to read.
-    pub(crate) fn read(&mut self, machine: &Machine, id: LineId, cpu: u32, at: Time) -> Access {
+    /// Whether no core has the line, so that it comes from memory.
+    pub(crate) fn is_in_memory(&self, line: LineId) -> bool {
+        self.sharers(line).iter().all(|&word| word == 0)
+    }
+
+    /// Gets a line for a core to read; `memory` is how long it takes from there.
+    pub(crate) fn read(
+        &mut self,
+        machine: &Machine,
+        id: LineId,
+        cpu: u32,
+        at: Time,
+        memory: Time,
+    ) -> Access {
         let Line { owner, free } = self.lines[id.0 as usize];
         let nearest = if owner == NONE {
             self.neighbours.nearest(self.sharers(id), cpu)
@@ -153,7 +165,7 @@ impl Coherence {
         };
         let (source, takes) = match nearest {
             Some(distance) => (Source::Core(distance), machine.transfer_ps(distance)),
-            None => (Source::Memory, machine.memory_ps(cpu, machine.node_of(cpu))),
+            None => (Source::Memory, memory),
         };
         let done = at.max(free) + takes;
         let line = &mut self.lines[id.0 as usize];
@@ -168,13 +180,20 @@ impl Coherence {
     }
 
     /// Gets a line for a core to write: all others lose it.
-    pub(crate) fn write(&mut self, machine: &Machine, id: LineId, cpu: u32, at: Time) -> Access {
+    pub(crate) fn write(
+        &mut self,
+        machine: &Machine,
+        id: LineId,
+        cpu: u32,
+        at: Time,
+        memory: Time,
+    ) -> Access {
         let had = self.has(id, cpu);
         let (source, takes) = match self.neighbours.farthest(self.sharers(id), cpu) {
             Some(distance) if had => (Source::Upgrade(distance), machine.transfer_ps(distance)),
             Some(distance) => (Source::Core(distance), machine.transfer_ps(distance)),
             None if had => (Source::Own, 0),
-            None => (Source::Memory, machine.memory_ps(cpu, machine.node_of(cpu))),
+            None => (Source::Memory, memory),
         };
         let line = &mut self.lines[id.0 as usize];
         let done = at.max(line.free) + takes;

@@ -15,7 +15,7 @@ use crate::context::{Context, register};
 use crate::enter;
 use crate::faults;
 use crate::halt::Halt;
-use crate::kernel::Kernel;
+use crate::kernel::{self, Kernel, PAGE_BYTES};
 use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
@@ -425,7 +425,15 @@ impl Engine {
     }
 
     /// Gets a line; how long that takes.
-    pub(crate) fn fetch(&mut self, at: usize, line: u64, id: LineId, write: bool, now: Time) -> Time {
+    pub(crate) fn fetch(
+        &mut self,
+        at: usize,
+        line: u64,
+        id: LineId,
+        write: bool,
+        now: Time,
+    ) -> Time {
+        let memory = if self.coherence.is_in_memory(id) { self.from_memory(at, line) } else { 0 };
         let Self { cores, coherence, core_of_cpu, machine, .. } = self;
         let cpu = cores[at].cpu;
         let access = if write {
@@ -437,9 +445,9 @@ impl Engine {
                 lost += 1;
             });
             cores[at].counts.invalidations += lost;
-            coherence.write(machine, id, cpu, now)
+            coherence.write(machine, id, cpu, now, memory)
         } else {
-            coherence.read(machine, id, cpu, now)
+            coherence.read(machine, id, cpu, now, memory)
         };
         let Access { done, source, may_write, demoted } = access;
         if let Some(other) = demoted {
@@ -457,6 +465,19 @@ impl Engine {
             Source::Memory => core.counts.memory_reads += 1,
         }
         done - now
+    }
+
+    /// How long a line takes from memory: from the node that its page is on, which the first touch
+    /// decides.
+    fn from_memory(&mut self, at: usize, line: u64) -> Time {
+        let page = line / PAGE_BYTES;
+        let core = &mut self.cores[at];
+        let thread = core.thread.unwrap_or(0);
+        let faults = kernel::is_placed(line) && self.kernel.home_of(page).is_none();
+        let node = self.kernel.touch(page, thread, core.cpu);
+        core.counts.page_faults += u64::from(faults);
+        let fault = if faults { self.machine.page_fault_ps() } else { 0 };
+        fault + self.machine.memory_ps(core.cpu, node.into())
     }
 
     /// Gives what an operand names whose address generated code does not compute.

@@ -8,7 +8,7 @@ use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::enter;
 
@@ -127,8 +127,10 @@ extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     }
     let code = CODE_START.load(Ordering::Relaxed)..CODE_END.load(Ordering::Relaxed);
     if code.contains(&at) {
-        // SAFETY: the kernel hands over a `siginfo_t`; these signals carry an address.
-        let address = unsafe { (*info).si_addr() };
+        // SAFETY: the kernel hands over a `siginfo_t`.
+        let info = unsafe { &*info };
+        // SAFETY: these signals carry an address.
+        let address = unsafe { info.si_addr() };
         SIGNAL.store(signal as u64, Ordering::Relaxed);
         ADDRESS.store(address.addr() as u64, Ordering::Relaxed);
         PLACE.store(at, Ordering::Relaxed);
@@ -142,8 +144,10 @@ extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
 /// Calls the handler that was there before; without one, the signal does what it does.
 fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(i) = SIGNALS.iter().position(|&one| one == signal) else { return };
-    // SAFETY: written before this handler was installed.
-    let previous = unsafe { (*PREVIOUS.0.get())[i].assume_init_ref() };
+    // SAFETY: written before this handler was installed, and never after that.
+    let previous = unsafe { &(*PREVIOUS.0.get())[i] };
+    // SAFETY: as above; it began as zeroes, which are valid too.
+    let previous = unsafe { previous.assume_init_ref() };
     match previous.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: gives the signal its former action; the instruction faults again.
@@ -235,6 +239,3 @@ impl Drop for NoSignals {
         }
     }
 }
-
-/// One engine at a time has the handlers, the fixed addresses and the threads that it lends.
-pub(crate) static BUSY: AtomicBool = AtomicBool::new(false);

@@ -27,6 +27,8 @@ pub struct Counts {
     pub fences: u64,
     /// Calls of the simulated kernel.
     pub syscalls: u64,
+    /// Pages that were touched for the first time, of those that threads mapped.
+    pub page_faults: u64,
     /// Threads that gave way to another on their core, or to none.
     pub context_switches: u64,
     /// Lines that came from another core, by its distance.
@@ -67,6 +69,7 @@ impl AddAssign for Counts {
         self.rmw += other.rmw;
         self.fences += other.fences;
         self.syscalls += other.syscalls;
+        self.page_faults += other.page_faults;
         self.context_switches += other.context_switches;
         self.transfers += other.transfers;
         self.upgrades += other.upgrades;

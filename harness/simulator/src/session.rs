@@ -122,7 +122,7 @@ impl Simulation {
             serve(&settings, host, &ready, &work);
         });
         let engine = engine.map_err(Error::Thread)?;
-        let answer = started.recv().unwrap_or_else(|_| Err(Error::Engine));
+        let answer = started.recv().unwrap_or(Err(Error::Engine));
         if let Err(error) = answer {
             let _ = engine.join();
             return Err(error);

@@ -23,6 +23,7 @@ impl CpuSet {
     }
 
     /// Makes the set of one number.
+    #[cfg(test)]
     pub(crate) fn single(id: u32) -> CpuSet {
         [id].into_iter().collect()
     }

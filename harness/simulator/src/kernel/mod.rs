@@ -56,6 +56,11 @@ use signals::{Actions, SignalState};
 /// The size of a page.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
+/// Whether an address lies where the kernel places what guests map.
+pub(crate) fn is_placed(address: u64) -> bool {
+    placement::REGION.contains(&address)
+}
+
 /// A system call as the guest makes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {

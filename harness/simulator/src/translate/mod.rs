@@ -186,9 +186,8 @@ pub(crate) enum Special {
     Unsupported,
 }
 
-/// A function of the vDSO.
+/// A function of the vDSO, by the kernel's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the kernel's")]
 pub(crate) enum Vdso {
     ClockGettime,
     ClockGetres,
