@@ -433,7 +433,7 @@ impl Engine {
         write: bool,
         now: Time,
     ) -> Time {
-        let memory = if self.coherence.is_in_memory(id) { self.from_memory(at, line) } else { 0 };
+        let memory = if self.coherence.is_in_memory(id) { self.memory_latency(at, line) } else { 0 };
         let Self { cores, coherence, core_of_cpu, machine, .. } = self;
         let cpu = cores[at].cpu;
         let access = if write {
@@ -469,7 +469,7 @@ impl Engine {
 
     /// How long a line takes from memory: from the node that its page is on, which the first touch
     /// decides.
-    fn from_memory(&mut self, at: usize, line: u64) -> Time {
+    fn memory_latency(&mut self, at: usize, line: u64) -> Time {
         let page = line / PAGE_BYTES;
         let core = &mut self.cores[at];
         let thread = core.thread.unwrap_or(0);
