@@ -1,17 +1,25 @@
 //! Probe.
-use std::sync::{Mutex, atomic::*};
 use simulator::{Machine, Simulation};
+use std::sync::{Mutex, atomic::*};
 #[global_allocator]
 static HEAP: simulator::EngineHeap = simulator::EngineHeap;
 #[inline(never)]
-fn overflow(n: u64) -> u64 { let a = [n; 100]; std::hint::black_box(&a); if n == 0 { 0 } else { overflow(n - 1) + std::hint::black_box(a[3]) } }
+fn overflow(n: u64) -> u64 {
+    let a = [n; 100];
+    std::hint::black_box(&a);
+    if n == 0 { 0 } else { overflow(n - 1) + std::hint::black_box(a[3]) }
+}
 fn main() {
     let which: String = std::env::args().nth(1).unwrap();
     let machine = Machine::named("epyc-7742-2s").unwrap();
     let (a, b) = (Mutex::new(0), Mutex::new(0));
     let flag = AtomicU64::new(0);
     let zero = std::hint::black_box(0u64);
-    let mut s = Simulation::on(&machine).threads(3).budget(std::time::Duration::from_millis(20)).start().unwrap();
+    let mut s = Simulation::on(&machine)
+        .threads(3)
+        .budget(std::time::Duration::from_millis(20))
+        .start()
+        .unwrap();
     let r = s.each(|i| {
         if i != 1 { return 0u64; }
         match which.as_str() {
@@ -43,7 +51,10 @@ fn main() {
         let _ = &b;
         1
     });
-    match r { Ok(r) => println!("OK {:?} {:?}", r.results, r.total.instructions), Err(e) => println!("STOPPED {:?}: {e}", e.reason) }
+    match r {
+        Ok(r) => println!("OK {:?} {:?}", r.results, r.total.instructions),
+        Err(e) => println!("STOPPED {:?}: {e}", e.reason),
+    }
     drop(s);
     println!("alive {}", vec![1; 1000].len());
 }

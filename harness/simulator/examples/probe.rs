@@ -1,7 +1,7 @@
 //! Probe.
+use simulator::{Machine, Simulation};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::Instant;
-use simulator::{Machine, Simulation};
 #[global_allocator]
 static HEAP: simulator::EngineHeap = simulator::EngineHeap;
 
@@ -45,7 +45,12 @@ fn main() {
         Ok(r) => {
             println!("{:?}", r.total);
             let ex = r.total.instructions - r.total.skipped;
-            println!("data {} {:?} {:.1} M/s", data.0.load(Relaxed), e, ex as f64 / e.as_secs_f64() / 1e6);
+            println!(
+                "data {} {:?} {:.1} M/s",
+                data.0.load(Relaxed),
+                e,
+                ex as f64 / e.as_secs_f64() / 1e6
+            );
         }
         Err(e) => println!("{e}"),
     }

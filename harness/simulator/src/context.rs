@@ -171,7 +171,6 @@ impl Context {
             self.loads[entry] = NO_LINE;
         }
     }
-
 }
 
 /// The entry of a line in the tables.

@@ -102,6 +102,8 @@ pub(crate) struct Engine {
     pub(crate) core_of_cpu: Vec<u32>,
     pub(crate) queue: Queue,
     pub(crate) skip_spins: bool,
+    /// Whether `cpuid` answers as under valgrind.
+    pub(crate) like_valgrind: bool,
     /// Threads that have not ended.
     pub(crate) unfinished: usize,
     /// What was counted when the first thread ended.
@@ -378,7 +380,12 @@ impl Engine {
 
     /// Wakes cores that spin on lines which these accesses will take from them; whether one of
     /// them has something left to do before that.
-    pub(crate) fn wakes_spinners(&mut self, at: usize, accesses: &[(u64, u64, bool)], now: Time) -> bool {
+    pub(crate) fn wakes_spinners(
+        &mut self,
+        at: usize,
+        accesses: &[(u64, u64, bool)],
+        now: Time,
+    ) -> bool {
         let Self { cores, coherence, queue, core_of_cpu, translator, .. } = self;
         let (cpu, rank) = (cores[at].cpu, cores[at].rank);
         let mut before = false;
@@ -433,7 +440,8 @@ impl Engine {
         write: bool,
         now: Time,
     ) -> Time {
-        let memory = if self.coherence.is_in_memory(id) { self.memory_latency(at, line) } else { 0 };
+        let memory =
+            if self.coherence.is_in_memory(id) { self.memory_latency(at, line) } else { 0 };
         let Self { cores, coherence, core_of_cpu, machine, .. } = self;
         let cpu = cores[at].cpu;
         let access = if write {
@@ -523,7 +531,9 @@ impl Engine {
         }
         let backwards = core.context.flags & 0x400 != 0;
         let bytes = count.saturating_mul(repeat.element.into());
-        let range = |first: u64| if backwards { first.wrapping_sub(bytes - u64::from(repeat.element)) } else { first };
+        let range = |first: u64| {
+            if backwards { first.wrapping_sub(bytes - u64::from(repeat.element)) } else { first }
+        };
         let mut accesses = Vec::with_capacity(2);
         if repeat.source {
             accesses.push((range(registers[register::RSI]), bytes, false));
@@ -555,7 +565,8 @@ impl Engine {
     fn fault(&self, at: usize) -> Halt {
         let fault = faults::last();
         let rip = self.translator.place(fault.place).unwrap_or(0);
-        Halt::Fault { core: at, rip, signal: fault.signal, address: fault.address }
+        let address = (!fault.no_address).then_some(fault.address);
+        Halt::Fault { core: at, rip, signal: fault.signal, address }
     }
 }
 

@@ -90,6 +90,12 @@ global_asm!(
     "pop rax",
     "mov gs:[{flags}], rax",
     "cld",
+    // With alignment checks or single steps on, the engine must not run.
+    "test eax, 0x40100",
+    "jz 6f",
+    "push 2",
+    "popfq",
+    "6:",
     "cmp qword ptr gs:[{vector_loaded}], 0",
     "je 5f",
     "mov eax, gs:[{vector_mask}]",
@@ -155,6 +161,11 @@ pub(crate) fn leave_address() -> u64 {
 /// Gives the address to which a fault in generated code is led.
 pub(crate) fn fault_address() -> u64 {
     (simulator_leave_fault as *const ()).addr() as u64
+}
+
+/// Whether an address lies in the code of this border.
+pub(crate) fn contains(address: u64) -> bool {
+    ((simulator_enter as *const ()).addr() as u64..end_address()).contains(&address)
 }
 
 /// Gives the address to which a thread's first function returns.

@@ -81,7 +81,9 @@ impl fmt::Display for Error {
                 "executable memory is refused ({error}), and simulated code cannot run without; \
                  look for a seccomp filter or a policy against it (SELinux: execmem)"
             ),
-            Self::Thread(error) => write!(f, "cannot create a thread for a simulated core: {error}"),
+            Self::Thread(error) => {
+                write!(f, "cannot create a thread for a simulated core: {error}")
+            }
             Self::Processor(lacking) => {
                 write!(f, "this host cannot simulate: it lacks {lacking}")
             }
@@ -159,9 +161,6 @@ impl Stopped {
     }
 
     pub(crate) fn panicked(thread: usize, message: &str) -> Self {
-        Self {
-            reason: Reason::Panicked,
-            message: format!("thread {thread} panicked: {message}"),
-        }
+        Self { reason: Reason::Panicked, message: format!("thread {thread} panicked: {message}") }
     }
 }

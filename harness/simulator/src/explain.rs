@@ -81,6 +81,12 @@ fn rip(engine: &Engine, core: usize) -> u64 {
     engine.cores[core].thread.map_or(0, |thread| engine.threads[thread].rip)
 }
 
+/// Where the thread of a core is, running.
+fn running(engine: &Engine, core: usize) -> u64 {
+    let exit = engine.cores[core].context.exit;
+    engine.translator.exits.get(exit as usize).map_or(0, |exit| exit.rip)
+}
+
 /// One thread did something, at a place.
 fn at(engine: &Engine, symbols: &mut Symbols, core: usize, rip: u64, what: &str) -> String {
     let one = &engine.cores[core];
@@ -91,14 +97,27 @@ fn at(engine: &Engine, symbols: &mut Symbols, core: usize, rip: u64, what: &str)
 }
 
 /// Says what a signal means.
-fn fault(engine: &Engine, lenders: &[Lender], core: usize, signal: i32, address: u64) -> String {
+fn fault(
+    engine: &Engine,
+    lenders: &[Lender],
+    core: usize,
+    signal: i32,
+    address: Option<u64>,
+) -> String {
     const NEAR_NULL: u64 = 1 << 16;
     const BELOW_STACK: u64 = 1 << 20;
     let stack = engine.cores[core].thread.map(|thread| lenders[thread].stack());
+    let no_address = address.is_none() && signal != libc::SIGTRAP;
+    let address = address.unwrap_or(0);
     match signal {
         libc::SIGFPE => "divided by zero, or a quotient does not fit (SIGFPE)".to_owned(),
         libc::SIGILL => "reached an instruction that this host does not have (SIGILL)".to_owned(),
         libc::SIGTRAP => "reached a breakpoint (SIGTRAP)".to_owned(),
+        _ if no_address => {
+            "executed a privileged instruction, or named an address that is none or not aligned as \
+             its vector instruction wants it (general protection)"
+                .to_owned()
+        }
         _ if address < NEAR_NULL => {
             format!("dereferenced a null pointer (address {address:#x})")
         }
@@ -125,9 +144,11 @@ fn everybody(engine: &Engine, symbols: &mut Symbols, text: &str) -> String {
         if left > SHOWN {
             continue;
         }
+        let mut at = thread.rip;
         let (stack, does) = match thread.state {
-            State::Running(at) => {
-                let core = &engine.cores[at];
+            State::Running(core) => {
+                at = running(engine, core);
+                let core = &engine.cores[core];
                 let stack = core.context.registers[register::RSP];
                 let spins = if core.spin.is_parked() { "spins for ever" } else { "runs" };
                 (stack, format!("{spins} on core {}", core.cpu))
@@ -139,7 +160,7 @@ fn everybody(engine: &Engine, symbols: &mut Symbols, text: &str) -> String {
                 (engine.stack_of(index), format!("waits for {what}"))
             }
         };
-        let place = symbols.place(thread.rip, stack);
+        let place = symbols.place(at, stack);
         let _ = write!(message, "\n  thread {index} {does}, at {place}");
     }
     if left > SHOWN {

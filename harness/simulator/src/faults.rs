@@ -56,6 +56,8 @@ pub(crate) struct Fault {
     pub(crate) address: u64,
     /// The address in generated code.
     pub(crate) place: u64,
+    /// Whether the processor gave no address: a general protection fault.
+    pub(crate) no_address: bool,
 }
 
 static CODE_START: AtomicU64 = AtomicU64::new(0);
@@ -63,9 +65,15 @@ static CODE_END: AtomicU64 = AtomicU64::new(0);
 static SIGNAL: AtomicU64 = AtomicU64::new(0);
 static ADDRESS: AtomicU64 = AtomicU64::new(0);
 static PLACE: AtomicU64 = AtomicU64::new(0);
+static CODE: AtomicU64 = AtomicU64::new(0);
 
-const SIGNALS: [i32; 5] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+/// The code of a signal that the kernel raises without more details.
+const SI_KERNEL: i32 = 0x80;
+
+/// Flags of the thread's with which no other code must run: trap, direction, alignment check.
+const FOREIGN_FLAGS: i64 = 0x100 | 0x400 | 0x4_0000;
+
+const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
 struct Previous(UnsafeCell<[MaybeUninit<libc::sigaction>; SIGNALS.len()]>);
 
@@ -88,6 +96,7 @@ pub(crate) fn last() -> Fault {
         signal: SIGNAL.load(Ordering::Relaxed) as i32,
         address: ADDRESS.load(Ordering::Relaxed),
         place: PLACE.load(Ordering::Relaxed),
+        no_address: CODE.load(Ordering::Relaxed) == SI_KERNEL as u64,
     }
 }
 
@@ -134,8 +143,14 @@ extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         SIGNAL.store(signal as u64, Ordering::Relaxed);
         ADDRESS.store(address.addr() as u64, Ordering::Relaxed);
         PLACE.store(at, Ordering::Relaxed);
+        CODE.store(info.si_code as u64, Ordering::Relaxed);
         *rip = enter::fault_address().cast_signed();
-        // The direction flag and others are the thread's; leaving code takes care of them.
+        context.uc_mcontext.gregs[libc::REG_EFL as usize] &= !FOREIGN_FLAGS;
+        return;
+    }
+    if signal == libc::SIGTRAP && enter::contains(at) {
+        // A thread has set its trap flag; it is not simulated.
+        context.uc_mcontext.gregs[libc::REG_EFL as usize] &= !FOREIGN_FLAGS;
         return;
     }
     chain(signal, info, ptr::from_mut(context).cast());
@@ -183,11 +198,8 @@ impl HandlerStack {
     /// What the operating system said.
     pub(crate) fn new() -> std::io::Result<Self> {
         let mut memory = memmap2::MmapMut::map_anon(Self::BYTES)?;
-        let stack = libc::stack_t {
-            ss_sp: memory.as_mut_ptr().cast(),
-            ss_flags: 0,
-            ss_size: Self::BYTES,
-        };
+        let stack =
+            libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: Self::BYTES };
         // SAFETY: all zeroes is a valid `stack_t`.
         let mut previous: libc::stack_t = unsafe { core::mem::zeroed() };
         // SAFETY: the memory lives until the previous stack is back.

@@ -22,8 +22,8 @@ pub(crate) enum Halt {
         rip: u64,
         /// The signal.
         signal: i32,
-        /// The address that the signal names.
-        address: u64,
+        /// The address that the signal names; none for a general protection fault.
+        address: Option<u64>,
     },
     /// An instruction that ends the run.
     Instruction {

@@ -9,6 +9,7 @@ use crate::guest_memory;
 use crate::halt::Halt;
 use crate::kernel::{Call, Caller, Outcome};
 use crate::translate::{Special, Vdso};
+use crate::valgrind_cpuid;
 
 impl Engine {
     /// Interprets an instruction; `next` is the one after it.
@@ -28,8 +29,7 @@ impl Engine {
             Special::Cpuid => self.cpuid(at),
             Special::Rdtsc { core } => self.time_stamp(at, core),
             Special::Rdpid(register) => {
-                self.cores[at].context.registers[register as usize] =
-                    u64::from(self.cores[at].cpu);
+                self.cores[at].context.registers[register as usize] = u64::from(self.cores[at].cpu);
             }
             Special::Random { register, bytes } => self.random(at, register, bytes),
             Special::TimedWait => self.timed_wait(at),
@@ -48,6 +48,11 @@ impl Engine {
                 let rip = self.translator.exits[exit as usize].rip;
                 return Err(Halt::Forbidden { core: at, rip, function });
             }
+            Special::Breakpoint => {
+                let rip = self.translator.exits[exit as usize].rip;
+                let signal = libc::SIGTRAP;
+                return Err(Halt::Fault { core: at, rip, signal, address: None });
+            }
             Special::Illegal | Special::Unmapped | Special::Unsupported => {
                 let rip = self.translator.exits[exit as usize].rip;
                 return Err(Halt::Instruction { core: at, rip, special });
@@ -63,8 +68,14 @@ impl Engine {
         let cores = self.machine.cores() as u32;
         let cpu = self.cores[at].cpu;
         let registers = &mut self.cores[at].context.registers;
-        let (leaf, subleaf) =
-            (registers[register::RAX] as u32, registers[register::RCX] as u32);
+        let (leaf, subleaf) = (registers[register::RAX] as u32, registers[register::RCX] as u32);
+        if self.like_valgrind {
+            let places = [register::RAX, register::RBX, register::RCX, register::RDX];
+            for (place, value) in places.into_iter().zip(valgrind_cpuid::answer(leaf, subleaf)) {
+                registers[place] = value.into();
+            }
+            return;
+        }
         let CpuidResult { mut eax, mut ebx, mut ecx, mut edx } = __cpuid_count(leaf, subleaf);
         match leaf {
             1 => ebx = ebx & 0xffff | cores.min(255) << 16 | (cpu & 0xff) << 24,
@@ -124,8 +135,7 @@ impl Engine {
         let now = self.ticks(at);
         let core = &mut self.cores[at];
         let registers = &core.context.registers;
-        let until =
-            registers[register::RDX] << 32 | registers[register::RAX] & 0xffff_ffff;
+        let until = registers[register::RDX] << 32 | registers[register::RAX] & 0xffff_ffff;
         let ticks = until.saturating_sub(now) as f64;
         let wait = (ticks * 1e3 / self.machine.clock_ghz()).min(1e6) as u64;
         core.time += wait.max(self.machine.pause_ps());
@@ -163,7 +173,12 @@ impl Engine {
         core.context.registers[r::RAX] = value as u64;
         let stack = core.context.registers[r::RSP];
         let Some(back) = guest_memory::read::<u64>(stack) else {
-            return Err(Halt::Fault { core: at, rip: 0, signal: libc::SIGSEGV, address: stack });
+            return Err(Halt::Fault {
+                core: at,
+                rip: 0,
+                signal: libc::SIGSEGV,
+                address: Some(stack),
+            });
         };
         core.context.registers[r::RSP] = stack + 8;
         let block = self.block(back)?;

@@ -2,17 +2,28 @@
 //! thread id. They sleep while the engine executes their code.
 
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::io;
 
 use crate::enter;
 
 /// Where stacks lie, with thread-local storage at their upper ends: fixed, so that no address of a
 /// guest depends on the process's environment.
-const STACKS: usize = 0x1000_0000_0000;
+const STACKS: usize = 0x0400_0000_0000;
 
 /// From one stack to the next.
 const STRIDE: usize = 16 << 20;
+
+/// Where the stacks of all sessions end.
+const END: usize = STACKS + (1 << 42);
+
+/// Stacks that can never be used again, below all others: those of sessions that were stopped.
+static ABANDONED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether an address lies on a stack of a simulated thread.
+pub(crate) fn is_stack(address: u64) -> bool {
+    (STACKS as u64..END as u64).contains(&address)
+}
 
 /// Bytes of a stack. The page below is never mapped.
 const BYTES: usize = 8 << 20;
@@ -21,7 +32,8 @@ const BYTES: usize = 8 << 20;
 const LENDER_BYTES: u64 = 16 << 10;
 
 const ASLEEP: u32 = 1;
-const RELEASED: u32 = 2;
+const CALLED: u32 = 2;
+const RELEASED: u32 = 3;
 
 /// A sleeping thread and what it lends.
 #[derive(Debug)]
@@ -43,6 +55,8 @@ struct Shared {
     tid: AtomicU32,
     fs_base: AtomicU64,
     stack: AtomicU64,
+    /// What to call natively: a function and its two arguments.
+    call: [AtomicU64; 3],
 }
 
 impl Lender {
@@ -51,7 +65,7 @@ impl Lender {
     /// # Errors
     /// When the stack cannot be mapped at its place, or the thread cannot be created.
     pub(crate) fn new(index: usize) -> io::Result<Self> {
-        let stack = STACKS + index * STRIDE;
+        let stack = STACKS + (ABANDONED.load(Ordering::Relaxed) + index) * STRIDE;
         // SAFETY: a new mapping at an address where nothing is mapped.
         let mapped = unsafe {
             libc::mmap(
@@ -82,7 +96,7 @@ impl Lender {
         while shared.state.load(Ordering::Acquire) != ASLEEP {
             std::thread::yield_now();
         }
-        let top = (shared.stack.load(Ordering::Relaxed) - LENDER_BYTES) & !15;
+        let top = top_below(shared.stack.load(Ordering::Relaxed));
         Ok(Self {
             thread,
             stack,
@@ -113,6 +127,24 @@ impl Lender {
         self.stack as u64..(self.stack + BYTES) as u64
     }
 
+    /// Lets the thread call a function itself, on the stack that a guest has.
+    pub(crate) fn call(&self, entry: u64, first: u64, second: u64) {
+        for (place, value) in self.shared.call.iter().zip([entry, first, second]) {
+            place.store(value, Ordering::Relaxed);
+        }
+        // Release: the call is there when the state is seen.
+        self.shared.state.store(CALLED, Ordering::Release);
+        futex(&self.shared.state, libc::FUTEX_WAKE, 1);
+    }
+
+    /// Waits until the thread sleeps again.
+    pub(crate) fn wait(&self) {
+        // Acquire: what the call wrote is seen.
+        while self.shared.state.load(Ordering::Acquire) != ASLEEP {
+            futex(&self.shared.state, libc::FUTEX_WAIT, CALLED);
+        }
+    }
+
     /// Lets the thread end, which runs its thread-local destructors, and unmaps its stack.
     pub(crate) fn release(self) {
         self.shared.state.store(RELEASED, Ordering::Release);
@@ -123,9 +155,12 @@ impl Lender {
         unsafe { libc::munmap(ptr::with_exposed_provenance_mut(self.stack), BYTES) };
     }
 
-    /// Leaves the thread asleep for ever: what it was doing was not finished.
-    pub(crate) fn abandon(self) {
-        Box::leak(self.shared);
+    /// Leaves threads asleep for ever: what they were doing was not finished.
+    pub(crate) fn abandon(lenders: Vec<Self>) {
+        ABANDONED.fetch_add(lenders.len(), Ordering::Relaxed);
+        lenders.into_iter().for_each(|lender| {
+            Box::leak(lender.shared);
+        });
     }
 }
 
@@ -135,13 +170,17 @@ fn spawn(stack: *mut libc::c_void, shared: *const Shared) -> io::Result<libc::pt
     // SAFETY: a place for attributes.
     unsafe { libc::pthread_attr_init(&raw mut attributes) };
     // SAFETY: initialised attributes, and a stack of so many bytes.
-    let mut result =
-        unsafe { libc::pthread_attr_setstack(&raw mut attributes, stack, BYTES) };
+    let mut result = unsafe { libc::pthread_attr_setstack(&raw mut attributes, stack, BYTES) };
     let mut thread = 0;
     if result == 0 {
         // SAFETY: `sleep` takes a `Shared`, which lives until the thread is joined or for ever.
         result = unsafe {
-            libc::pthread_create(&raw mut thread, &raw const attributes, sleep, shared.cast_mut().cast())
+            libc::pthread_create(
+                &raw mut thread,
+                &raw const attributes,
+                sleep,
+                shared.cast_mut().cast(),
+            )
         };
     }
     // SAFETY: initialised above.
@@ -160,10 +199,49 @@ extern "C" fn sleep(shared: *mut libc::c_void) -> *mut libc::c_void {
     shared.stack.store((&raw const here).addr() as u64, Ordering::Relaxed);
     // Release: what is stored above is read after this is seen.
     shared.state.store(ASLEEP, Ordering::Release);
-    while shared.state.load(Ordering::Acquire) != RELEASED {
-        futex(&shared.state, libc::FUTEX_WAIT, ASLEEP);
+    loop {
+        match shared.state.load(Ordering::Acquire) {
+            RELEASED => return ptr::null_mut(),
+            CALLED => {
+                let [entry, first, second] =
+                    [0, 1, 2].map(|i| shared.call[i].load(Ordering::Relaxed));
+                let top = top_below(shared.stack.load(Ordering::Relaxed));
+                // SAFETY: `Lender::call` was given an `extern "C"` function with its arguments.
+                unsafe { call_on(top, entry, first, second) };
+                shared.state.store(ASLEEP, Ordering::Release);
+                futex(&shared.state, libc::FUTEX_WAKE, 1);
+            }
+            _ => futex(&shared.state, libc::FUTEX_WAIT, ASLEEP),
+        }
     }
-    ptr::null_mut()
+}
+
+/// Gives where a guest's stack begins, below the lender's frames.
+fn top_below(frame: u64) -> u64 {
+    (frame - LENDER_BYTES) & !15
+}
+
+/// Calls a function on another part of the stack: where a guest would run it.
+///
+/// # Safety
+/// `entry` is an `extern "C"` function of two arguments that returns, and nothing is in use below
+/// `top` but what the function uses.
+unsafe fn call_on(top: u64, entry: u64, first: u64, second: u64) {
+    // SAFETY: by the caller; the stack pointer is put back.
+    unsafe {
+        core::arch::asm!(
+            "mov r12, rsp",
+            "mov rsp, {top}",
+            "call {entry}",
+            "mov rsp, r12",
+            top = in(reg) top,
+            entry = in(reg) entry,
+            in("rdi") first,
+            in("rsi") second,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+    }
 }
 
 /// Calls the kernel without the C library's frames and `errno`, which are the guest's now.

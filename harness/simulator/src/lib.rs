@@ -26,6 +26,7 @@ mod spin;
 mod symbols;
 mod time;
 mod translate;
+mod valgrind_cpuid;
 mod vdso;
 mod work;
 

@@ -88,6 +88,19 @@ impl Ready {
     }
 }
 
+/// The addresses whose mapping a call changes.
+fn remapped(call: &Call) -> Option<core::ops::Range<u64>> {
+    let [address, length, third, fourth, fifth, _] = call.arguments;
+    let range = |start: u64, length: u64| start..start.saturating_add(length);
+    match call.number as libc::c_long {
+        libc::SYS_munmap | libc::SYS_mprotect => Some(range(address, length)),
+        libc::SYS_mmap if fourth as i32 & libc::MAP_FIXED != 0 => Some(range(address, length)),
+        libc::SYS_mremap if fourth as i32 & libc::MREMAP_FIXED != 0 => Some(range(fifth, third)),
+        libc::SYS_mremap => Some(range(address, length)),
+        _ => None,
+    }
+}
+
 impl Engine {
     /// Forgets which registers contexts hold, before all threads begin anew.
     pub(crate) fn vacate(&mut self) {
@@ -247,6 +260,15 @@ impl Engine {
         registers[r::RCX] = next;
         registers[r::R11] = core.context.flags;
         core.counts.syscalls += 1;
+        if let Some(range) = remapped(&call)
+            && self.translator.has_code(range)
+        {
+            let reason = "code that was executed shall be mapped anew or protected, and code that \
+                          changes is not simulated"
+                .into();
+            return Err(Halt::Refused { core: at, reason });
+        }
+        let core = &self.cores[at];
         let caller = Caller { thread, cpu: core.cpu, now };
         let answer = self.kernel.call(caller, &call);
         self.cores[at].time += answer.cost;
@@ -328,14 +350,7 @@ impl Engine {
                         }
                     }
                 }
-                Effect::Remapped { address, bytes } => {
-                    if self.translator.has_code(address..address.saturating_add(bytes)) {
-                        let reason = "code that was executed is mapped anew or protected, and \
-                                      code that changes is not simulated"
-                            .into();
-                        return Err(Halt::Refused { core: at, reason });
-                    }
-                }
+                Effect::Remapped { .. } => {} // code was looked for before the call
             }
         }
         Ok(())

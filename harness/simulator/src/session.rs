@@ -12,6 +12,7 @@ use crate::error::{Error, Stopped};
 use crate::faults::{HandlerStack, NoSignals};
 use crate::heap::EngineThread;
 use crate::host::Host;
+use crate::lend;
 use crate::machine::Machine;
 use crate::report::Report;
 use crate::work::Workshop;
@@ -41,6 +42,8 @@ pub struct Simulation {
     pub(crate) skip_spins: bool,
     pub(crate) budget: Duration,
     pub(crate) interrupt: Arc<AtomicBool>,
+    pub(crate) native: bool,
+    pub(crate) like_valgrind: bool,
 }
 
 impl Simulation {
@@ -54,6 +57,8 @@ impl Simulation {
             skip_spins: true,
             budget: Duration::from_secs(10),
             interrupt: Arc::new(AtomicBool::new(false)),
+            native: false,
+            like_valgrind: false,
         }
     }
 
@@ -103,6 +108,23 @@ impl Simulation {
         self
     }
 
+    /// Says whether `cpuid` answers as under valgrind, so that code which asks it takes the same
+    /// ways there and here, and counts can be compared.
+    #[must_use]
+    pub fn like_valgrind(mut self, like: bool) -> Self {
+        self.like_valgrind = like;
+        self
+    }
+
+    /// Says whether the threads execute closures themselves, on this host's processors and without
+    /// an engine. All counts are 0 then. Stacks, thread-local storage and what was allocated before
+    /// are as in a simulated run, so another tool can count the same instructions.
+    #[must_use]
+    pub fn native(mut self, native: bool) -> Self {
+        self.native = native;
+        self
+    }
+
     /// Creates the threads and the engine that executes them.
     ///
     /// One session at a time exists in a process: this waits until a session of another thread is
@@ -112,7 +134,7 @@ impl Simulation {
     /// When the numbers do not fit the machine, when this host cannot simulate, or when the
     /// program does not declare the engine's heap.
     pub fn start(self) -> Result<Session, Error> {
-        let host = Host::check()?;
+        let host = if self.native { Host::unchecked() } else { Host::check()? };
         let turn = Turn::take()?;
         self.check()?;
         let (jobs, work) = mpsc::channel::<Job>();
@@ -180,8 +202,11 @@ fn serve(
     let _signals = NoSignals::new();
     let made = HandlerStack::new().map_err(Error::Thread).and_then(|stack| {
         let lenders = Workshop::lenders(settings)?;
+        if settings.native {
+            return Ok((stack, Workshop::native(lenders), None));
+        }
         let engine = EngineThread::enter().map_err(Error::from)?;
-        Ok((stack, Workshop::new(settings, host, lenders)?, engine))
+        Ok((stack, Workshop::new(settings, host, lenders)?, Some(engine)))
     });
     match made {
         Err(error) => {
@@ -241,7 +266,8 @@ impl Session {
     /// Executes the closure on every thread, with the thread's number; all begin together.
     ///
     /// # Errors
-    /// What stopped it: see [`Stopped`]. The session is over then.
+    /// What stopped it: see [`Stopped`]. The session is over then, except after a panic, which
+    /// ends its thread's closure only.
     pub fn each<R, F>(&mut self, closure: F) -> Result<Report<R>, Stopped>
     where
         R: Send,
@@ -258,7 +284,7 @@ impl Session {
     /// for anything that a thread may hold, a lock say.
     ///
     /// # Errors
-    /// What stopped it: see [`Stopped`]. The session is over then.
+    /// As for [`each`](Self::each).
     pub fn each_until<R, F, W>(&mut self, closure: F, first_ended: W) -> Result<Report<R>, Stopped>
     where
         R: Send,
@@ -271,17 +297,21 @@ impl Session {
     /// Executes the closure on the first thread, while the others do nothing.
     ///
     /// # Errors
-    /// What stopped it: see [`Stopped`]. The session is over then.
+    /// As for [`each`](Self::each).
     pub fn once<R, F>(&mut self, closure: F) -> Result<Report<R>, Stopped>
     where
         R: Send,
         F: FnOnce() -> R + Send,
     {
         let closure = std::sync::Mutex::new(Some(closure));
-        self.all(1, |_| {
-            let closure = closure.lock().ok().and_then(|mut closure| closure.take());
-            closure.map(|closure| closure())
-        }, || ())
+        self.all(
+            1,
+            |_| {
+                let closure = closure.lock().ok().and_then(|mut closure| closure.take());
+                closure.map(|closure| closure())
+            },
+            || (),
+        )
         .map(|report| Report {
             results: report.results.into_iter().flatten().collect(),
             cores: report.cores,
@@ -319,7 +349,9 @@ impl Session {
         // SAFETY: this function waits for the job's end, or for the end of the engine's thread,
         // before `watch` and what it refers to go.
         let watch = unsafe {
-            core::mem::transmute::<&mut (dyn FnMut() + Send), &'static mut (dyn FnMut() + Send)>(watch)
+            core::mem::transmute::<&mut (dyn FnMut() + Send), &'static mut (dyn FnMut() + Send)>(
+                watch,
+            )
         };
         let job: Job = Box::new(move |workshop| {
             let task: Sent = task;
@@ -348,7 +380,12 @@ impl Session {
                 None => return Err(Stopped::over()),
             }
         }
-        Ok(Report { results: values, cores: counts.cores, total: counts.total, window: counts.window })
+        Ok(Report {
+            results: values,
+            cores: counts.cores,
+            total: counts.total,
+            window: counts.window,
+        })
     }
 }
 
@@ -377,6 +414,10 @@ static HOLDER: AtomicU64 = AtomicU64::new(0);
 
 impl Turn {
     fn take() -> Result<Self, Error> {
+        let here = 0_u8;
+        if lend::is_stack((&raw const here).addr() as u64) {
+            return Err(Error::SecondSession); // a simulated thread wants to simulate
+        }
         // SAFETY: asks for this thread's id.
         let me = unsafe { libc::syscall(libc::SYS_gettid) }.cast_unsigned();
         loop {

@@ -107,7 +107,13 @@ impl Spin {
 
     /// Looks at a core that stands at a block; whether it is parked now. `last` is the time since
     /// the last block with an access began.
-    pub(crate) fn look(&mut self, seen: &Seen<'_>, block: &Block, counts: &Counts, last: Time) -> bool {
+    pub(crate) fn look(
+        &mut self,
+        seen: &Seen<'_>,
+        block: &Block,
+        counts: &Counts,
+        last: Time,
+    ) -> bool {
         let old = &self.snapshot;
         if old.rip == seen.rip
             && old.stores == counts.stores
@@ -180,8 +186,10 @@ impl Spin {
 
 /// Whether registers are the same as far as they matter.
 fn same(one: &[u64; 16], other: &[u64; 16], live: u16) -> bool {
-    let differ = one.iter().zip(other).enumerate().fold(0_u32, |differ, (i, (one, other))| {
-        differ | u32::from(one != other) << i
-    });
+    let differ = one
+        .iter()
+        .zip(other)
+        .enumerate()
+        .fold(0_u32, |differ, (i, (one, other))| differ | u32::from(one != other) << i);
     differ & u32::from(live) == 0
 }

@@ -70,9 +70,10 @@ impl Symbols {
         let mut frames = Vec::new();
         if let Ok(mut found) = loader.find_frames(at) {
             while let Ok(Some(frame)) = found.next() {
-                let function = frame.function.as_ref().and_then(|name| {
-                    Some(name.demangle().ok()?.into_owned())
-                });
+                let function = frame
+                    .function
+                    .as_ref()
+                    .and_then(|name| Some(name.demangle().ok()?.into_owned()));
                 let location = frame.location.as_ref();
                 let file = location.and_then(|location| location.file);
                 let line = file.map(|file| {
@@ -202,8 +203,7 @@ mod tests {
 
     #[test]
     fn a_function_of_this_file_is_found_with_its_line() {
-        let frames =
-            Symbols::of_this_process().frames((known as *const ()).addr() as u64 + 1);
+        let frames = Symbols::of_this_process().frames((known as *const ()).addr() as u64 + 1);
         let frame = frames.last().unwrap();
         assert!(frame.function.contains("known"), "{frames:?}");
         assert!(frame.line.as_ref().unwrap().contains("symbols.rs:"), "{frames:?}");

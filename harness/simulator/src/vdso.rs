@@ -27,9 +27,8 @@ fn of(base: u64) -> Option<Vec<(u64, Vdso)>> {
     let headers = base + read::<u64>(base + 0x20)?;
     let size = u64::from(read::<u16>(base + 0x36)?);
     let count = u64::from(read::<u16>(base + 0x38)?);
-    let header = |kind| {
-        (0..count).map(|i| headers + i * size).find(|&at| read::<u32>(at) == Some(kind))
-    };
+    let header =
+        |kind| (0..count).map(|i| headers + i * size).find(|&at| read::<u32>(at) == Some(kind));
     let load = header(LOAD)?;
     let bias = base.wrapping_add(read::<u64>(load + 8)?).wrapping_sub(read::<u64>(load + 16)?);
     let dynamic = bias.wrapping_add(read::<u64>(header(DYNAMIC)? + 16)?);

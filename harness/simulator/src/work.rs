@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::coherence::{CORES, Coherence};
+use crate::context::longest_slice;
 use crate::engine::{Core, Engine};
 use crate::enter;
 use crate::error::{Error, Stopped};
 use crate::explain::explain;
-use crate::halt::Halt;
 use crate::guest_memory;
+use crate::halt::Halt;
 use crate::host::Host;
-use crate::context::longest_slice;
 use crate::kernel::{CpuSet, Kernel, ThreadIdentity};
 use crate::lend::Lender;
 use crate::os::{Ready, Thread};
@@ -24,7 +24,8 @@ use crate::{forbidden, vdso};
 
 /// The engine with everything around it.
 pub(crate) struct Workshop {
-    engine: Engine,
+    /// None if threads run by themselves.
+    engine: Option<Engine>,
     lenders: Vec<Lender>,
     seed: u64,
     budget: Time,
@@ -46,6 +47,11 @@ impl Workshop {
         (0..settings.threads).map(|i| Lender::new(i).map_err(Error::Thread)).collect()
     }
 
+    /// Threads that run by themselves.
+    pub(crate) fn native(lenders: Vec<Lender>) -> Self {
+        Self { engine: None, lenders, seed: 0, budget: 0, broken: false }
+    }
+
     /// Makes the engine.
     pub(crate) fn new(
         settings: &Simulation,
@@ -59,7 +65,8 @@ impl Workshop {
             fence: machine.fence_ps(),
             pause: machine.pause_ps(),
         };
-        let translator = Translator::new(costs, intercepted()).map_err(Error::NoExecutableMemory)?;
+        let translator =
+            Translator::new(costs, intercepted()).map_err(Error::NoExecutableMemory)?;
         let cpus: Vec<u32> =
             settings.cores.clone().unwrap_or_else(|| (0..settings.threads as u32).collect());
         let mut core_of_cpu = vec![0; CORES];
@@ -78,10 +85,8 @@ impl Workshop {
             set.insert(cpu);
             set
         });
-        let identities: Vec<ThreadIdentity> = lenders
-            .iter()
-            .map(|lender| ThreadIdentity { tid: lender.tid, affinity })
-            .collect();
+        let identities: Vec<ThreadIdentity> =
+            lenders.iter().map(|lender| ThreadIdentity { tid: lender.tid, affinity }).collect();
         let threads =
             lenders.iter().map(|lender| Thread::new(lender.fs_base, lender.rseq())).collect();
         let engine = Engine {
@@ -99,6 +104,7 @@ impl Workshop {
             core_of_cpu,
             queue: Queue::new(cpus.len()),
             skip_spins: settings.skip_spins,
+            like_valgrind: settings.like_valgrind,
             unfinished: 0,
             window: None,
             deadline: 0,
@@ -109,7 +115,7 @@ impl Workshop {
         };
         let budget = u64::try_from(settings.budget.as_nanos()).unwrap_or(u64::MAX);
         let budget = budget.saturating_mul(NANOSECOND).min(LATEST / 2);
-        Ok(Self { engine, lenders, seed: settings.seed, budget, broken: false })
+        Ok(Self { engine: Some(engine), lenders, seed: settings.seed, budget, broken: false })
     }
 
     /// Lets the first `threads` threads execute the function at `entry` with a task and their
@@ -121,63 +127,89 @@ impl Workshop {
         task: u64,
         first_ended: &mut dyn FnMut(),
     ) -> Result<RunCounts, Box<Stopped>> {
-        let begin = self.engine.cores.iter().map(|core| core.time).max().unwrap_or(0);
-        let outcome = self.start(threads, entry, task, begin).and_then(|()| self.engine.run(first_ended));
-        if let Err(halt) = outcome {
-            self.broken = true;
-            return Err(Box::new(explain(&self.engine, &self.lenders, &halt)));
+        let Self { engine, lenders, seed, budget, broken } = self;
+        let Some(engine) = engine else {
+            return Ok(run_natively(&lenders[..threads], entry, task, first_ended));
+        };
+        let begin = engine.cores.iter().map(|core| core.time).max().unwrap_or(0);
+        engine.deadline = begin.saturating_add(*budget).min(LATEST - 1);
+        let started =
+            start(engine, lenders, Begin { threads, entry, task, time: begin, seed: *seed });
+        if let Err(halt) = started.and_then(|()| engine.run(first_ended)) {
+            *broken = true;
+            return Err(Box::new(explain(engine, lenders, &halt)));
         }
-        let window = self.engine.window.unwrap_or_default();
+        let since =
+            |counts: Counts| Counts { time_ps: counts.time_ps.saturating_sub(begin), ..counts };
+        let window = since(engine.window.unwrap_or_default());
+        let cores: Vec<Counts> = engine.cores.iter().map(|core| since(core.counts)).collect();
         let mut total = Counts::default();
-        let cores = self.engine.cores.iter().map(|core| {
-            let counts = Counts { time_ps: core.counts.time_ps.saturating_sub(begin), ..core.counts };
-            total += counts;
-            counts
-        });
-        let cores = cores.collect();
-        let window = Counts { time_ps: window.time_ps.saturating_sub(begin), ..window };
+        cores.iter().for_each(|&core| total += core);
         Ok(RunCounts { cores, total, window })
-    }
-
-    /// Puts the threads on their cores, ready to begin.
-    fn start(&mut self, threads: usize, entry: u64, task: u64, begin: Time) -> Result<(), Halt> {
-        let engine = &mut self.engine;
-        engine.queue.clear();
-        engine.ready.clear();
-        engine.vacate();
-        engine.unfinished = threads;
-        engine.window = None;
-        engine.deadline = begin.saturating_add(self.budget).min(LATEST - 1);
-        for (at, core) in engine.cores.iter_mut().enumerate() {
-            core.pending = None;
-            core.spin = Spin::default();
-            core.counts = Counts::default();
-            core.time = begin + skew(self.seed, at);
-        }
-        for thread in 0..threads {
-            let top = self.lenders[thread].top - 8;
-            if guest_memory::write(top, enter::end_address()).is_none() {
-                return Err(Halt::Stuck); // its own stack is mapped as long as the lender sleeps
-            }
-            engine.threads[thread].begin(entry, top, task, thread as u64);
-            let at = thread % engine.cores.len();
-            engine.threads[thread].last = at;
-            let time = engine.cores[at].time;
-            engine.make_ready(thread, time)?;
-        }
-        Ok(())
     }
 
     /// Ends the threads, or leaves them where they are if they cannot end.
     pub(crate) fn close(&mut self) {
-        for lender in self.lenders.drain(..) {
-            if self.broken {
-                lender.abandon();
-            } else {
-                lender.release();
-            }
+        let lenders = core::mem::take(&mut self.lenders);
+        if self.broken {
+            Lender::abandon(lenders);
+        } else {
+            lenders.into_iter().for_each(Lender::release);
         }
     }
+}
+
+/// What threads begin with, and when.
+struct Begin {
+    threads: usize,
+    entry: u64,
+    task: u64,
+    time: Time,
+    seed: u64,
+}
+
+/// Puts the threads on their cores, ready to begin.
+fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Halt> {
+    engine.queue.clear();
+    engine.ready.clear();
+    engine.vacate();
+    engine.unfinished = begin.threads;
+    engine.window = None;
+    for (at, core) in engine.cores.iter_mut().enumerate() {
+        core.pending = None;
+        core.stands = false;
+        core.spin = Spin::default();
+        core.counts = Counts::default();
+        core.time = begin.time + skew(begin.seed, at);
+    }
+    for (thread, lender) in lenders.iter().enumerate().take(begin.threads) {
+        let top = lender.top - 8;
+        if guest_memory::write(top, enter::end_address()).is_none() {
+            return Err(Halt::Stuck); // its own stack is mapped as long as the lender sleeps
+        }
+        engine.threads[thread].begin(begin.entry, top, begin.task, thread as u64);
+        let at = thread % engine.cores.len();
+        engine.threads[thread].last = at;
+        let time = engine.cores[at].time;
+        engine.make_ready(thread, time)?;
+    }
+    Ok(())
+}
+
+/// Lets the threads call the function themselves.
+fn run_natively(
+    lenders: &[Lender],
+    entry: u64,
+    task: u64,
+    first_ended: &mut dyn FnMut(),
+) -> RunCounts {
+    for (thread, lender) in lenders.iter().enumerate() {
+        lender.call(entry, task, thread as u64);
+    }
+    lenders.iter().for_each(Lender::wait);
+    first_ended();
+    let none = Counts::default();
+    RunCounts { cores: vec![none; lenders.len()], total: none, window: none }
 }
 
 /// Functions that are not executed but answered.

@@ -10,7 +10,7 @@ use super::policy::Policy;
 
 /// Where mappings go whose address the guest leaves to the kernel: far from where the real kernel
 /// puts anything of its own accord.
-pub(crate) const REGION: Range<u64> = 0x2000_0000_0000..0x2800_0000_0000;
+pub(crate) const REGION: Range<u64> = 0x0600_0000_0000..0x0700_0000_0000;
 
 /// The address space as simulated threads see it.
 #[derive(Debug)]

@@ -134,8 +134,7 @@ impl Translator {
         used: Set,
         state: State,
     ) {
-        let table =
-            if write { offset_of!(Context, writes) } else { offset_of!(Context, loads) };
+        let table = if write { offset_of!(Context, writes) } else { offset_of!(Context, loads) };
         let mut taken = used.including(Register::RSP);
         if state.flags {
             taken = taken.including(Register::RAX);
@@ -152,7 +151,11 @@ impl Translator {
                 let entry = (address >> 6) as usize % HIT_ENTRIES * 8;
                 self.assembler.constant(line, address & !63);
                 self.before_comparison(state.flags);
-                self.assembler.emit(Instruction::with2(Code::Cmp_r64_rm64, line, of(table + entry)));
+                self.assembler.emit(Instruction::with2(
+                    Code::Cmp_r64_rm64,
+                    line,
+                    of(table + entry),
+                ));
                 self.assembler.branch(Code::Jne_rel32_64)
             }
             Place::Registers { memory, fs } => {
@@ -160,7 +163,8 @@ impl Translator {
                     self.assembler.save(spill(0), index);
                 }
                 self.compute(index, line, memory, fs);
-                self.assembler.address(line, MemoryOperand::with_base_displ(index, i64::from(bytes) - 1));
+                self.assembler
+                    .address(line, MemoryOperand::with_base_displ(index, i64::from(bytes) - 1));
                 self.before_comparison(state.flags);
                 let (narrow, mask) = (narrow(index), (HIT_ENTRIES as i32 - 1) << 3);
                 self.assembler.emit(Instruction::with2(Code::Shr_rm32_imm8, narrow, 3));

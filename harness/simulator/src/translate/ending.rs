@@ -45,7 +45,8 @@ pub(crate) fn special(
         M::Xbegin => Special::Xbegin(instruction.near_branch_target()),
         M::Xtest => Special::Xtest,
         M::Ud2 | M::Ud1 | M::Ud0 | M::Hlt => Special::Illegal,
-        M::Int3 | M::Int1 | M::Int | M::Into | M::Sysenter => Special::Unsupported,
+        M::Int3 => Special::Breakpoint,
+        M::Int1 | M::Int | M::Into | M::Sysenter => Special::Unsupported,
         M::Rdfsbase | M::Rdgsbase | M::Wrfsbase | M::Wrgsbase => Special::Unsupported,
         M::Xabort | M::Xend => Special::Unsupported,
         _ => return unsupported(info, instruction).then_some(Special::Unsupported),
@@ -54,10 +55,9 @@ pub(crate) fn special(
 
 /// Whether an instruction does what cannot be simulated: it names GS or far code, loads a segment.
 fn unsupported(info: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
-    let names_gs =
-        info.info(instruction).used_memory().iter().any(|m| m.segment() == Register::GS);
-    let loads_segment =
-        instruction.op0_kind() == OpKind::Register && instruction.op0_register().is_segment_register();
+    let names_gs = info.info(instruction).used_memory().iter().any(|m| m.segment() == Register::GS);
+    let loads_segment = instruction.op0_kind() == OpKind::Register
+        && instruction.op0_register().is_segment_register();
     let far = matches!(
         instruction.mnemonic(),
         Mnemonic::Retf | Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq
@@ -95,7 +95,9 @@ impl Translator {
         let last = decoded.last().map(|one| one.instruction);
         match (ending, last) {
             (Ending::Special(special), last) => {
-                let at = last.map_or(rip, |last| if special.is_instruction() { last.ip() } else { last.next_ip() });
+                let at = last.map_or(rip, |last| {
+                    if special.is_instruction() { last.ip() } else { last.next_ip() }
+                });
                 let resume = last.map_or(0, |last| last.next_ip());
                 let kind = Kind::Special(special);
                 let exit = self.exit(Exit { rip: at, resume, remaining: 0, kind });
@@ -200,7 +202,11 @@ impl Translator {
             OpKind::Register => {
                 let from = GENERAL[instruction.op0_register().full_register().number()];
                 if from != Register::RCX {
-                    self.assembler.emit(Instruction::with2(Code::Mov_r64_rm64, Register::RCX, from));
+                    self.assembler.emit(Instruction::with2(
+                        Code::Mov_r64_rm64,
+                        Register::RCX,
+                        from,
+                    ));
                 }
             }
             _ => self.load_operand(instruction, Register::RCX),
@@ -214,13 +220,15 @@ impl Translator {
         self.assembler.save(spill(2), Register::RAX);
         // Entries have 16 bytes; the low 16 bits of the target choose one.
         self.assembler.emit(Instruction::with2(Code::Movzx_r32_rm16, Register::EDX, Register::CX));
-        self.assembler.address(Register::RDX, MemoryOperand::with_base_index(Register::RDX, Register::RDX));
+        self.assembler
+            .address(Register::RDX, MemoryOperand::with_base_index(Register::RDX, Register::RDX));
         self.assembler.load(Register::RAX, offset_of!(Context, targets));
         let entry = MemoryOperand::with_base_index_scale(Register::RAX, Register::RDX, 8);
         self.assembler.address(Register::RAX, entry);
         let negated = MemoryOperand::with_base(Register::RAX);
         self.assembler.emit(Instruction::with2(Code::Mov_r64_rm64, Register::RDX, negated));
-        self.assembler.address(Register::RCX, MemoryOperand::with_base_index(Register::RCX, Register::RDX));
+        self.assembler
+            .address(Register::RCX, MemoryOperand::with_base_index(Register::RCX, Register::RDX));
         let host = MemoryOperand::with_base_displ(Register::RAX, 8);
         self.assembler.emit(Instruction::with2(Code::Mov_r64_rm64, Register::RDX, host));
         self.assembler.save(offset_of!(Context, jump), Register::RDX);

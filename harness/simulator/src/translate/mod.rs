@@ -178,9 +178,11 @@ pub(crate) enum Special {
     Forbidden(Forbidden),
     /// Entry of a function of the kernel's that user code calls without a system call.
     Vdso(Vdso),
+    /// `int3`.
+    Breakpoint,
     /// An instruction that no processor executes.
     Illegal,
-    /// No code is there.
+    /// Nothing is there that may be executed.
     Unmapped,
     /// An instruction that cannot be simulated.
     Unsupported,
@@ -244,6 +246,7 @@ pub(crate) struct Translator {
     places: BTreeMap<u64, u64>,
     flags_before: BTreeMap<u64, u32>,
     targets: Box<[Target; TARGETS]>,
+    executable: Executable,
     /// Functions that are not executed, by their addresses.
     intercepted: BTreeMap<u64, Special>,
     stubs: Vec<Stub>,
@@ -274,10 +277,7 @@ impl Translator {
     ///
     /// # Errors
     /// When executable memory is refused.
-    pub(crate) fn new(
-        costs: Costs,
-        intercepted: BTreeMap<u64, Special>,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn new(costs: Costs, intercepted: BTreeMap<u64, Special>) -> std::io::Result<Self> {
         let targets: Box<[Target]> = (0..TARGETS).map(no_target).collect();
         let mut new = Self {
             code: CodeMemory::new()?,
@@ -292,6 +292,7 @@ impl Translator {
             places: BTreeMap::new(),
             flags_before: BTreeMap::new(),
             targets: targets.try_into().map_err(|_| std::io::ErrorKind::Other)?,
+            executable: Executable::default(),
             intercepted,
             stubs: Vec::new(),
         };
@@ -417,7 +418,8 @@ impl Translator {
             };
             self.plain(one, state);
         }
-        self.places.insert(self.assembler.here(), decoded.last().map_or(rip, |one| one.instruction.ip()));
+        self.places
+            .insert(self.assembler.here(), decoded.last().map_or(rip, |one| one.instruction.ip()));
         self.ending(ending, &decoded, &live_flags, &live_registers, rip);
         self.stubs();
         self.code.append(self.assembler.bytes());
@@ -432,7 +434,8 @@ impl Translator {
             return (decoded, Ending::Special(special));
         }
         while decoded.len() < LONGEST {
-            let Some(one) = decode_at(at) else {
+            let one = if self.executable.contains(at) { decode_at(at) } else { None };
+            let Some(one) = one else {
                 return (decoded, Ending::Special(Special::Unmapped));
             };
             at = one.instruction.next_ip();
@@ -658,6 +661,35 @@ pub(crate) struct Counted {
     pub(crate) fences: u32,
     /// Whether there are accesses beside the counted ones, or something to be interpreted.
     opaque: bool,
+}
+
+/// What may be executed, as far as it was looked up.
+#[derive(Debug, Default)]
+struct Executable(Vec<core::ops::Range<u64>>);
+
+impl Executable {
+    /// Whether an address may be executed.
+    fn contains(&mut self, address: u64) -> bool {
+        if self.knows(address) {
+            return true;
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        self.0 = maps.lines().filter_map(executable_range).collect();
+        // Where the list cannot be had, whatever can be read passes for code.
+        self.knows(address) || maps.is_empty()
+    }
+
+    fn knows(&self, address: u64) -> bool {
+        self.0.iter().any(|range| range.contains(&address))
+    }
+}
+
+/// Reads a line of `/proc/self/maps`.
+fn executable_range(line: &str) -> Option<core::ops::Range<u64>> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    rest.get(..4)?.contains('x').then_some(number(start)?..number(end)?)
 }
 
 /// Decodes the instruction at an address; what is no instruction decodes as invalid.

@@ -161,7 +161,13 @@ pub(crate) fn uses_x87(instruction: &Instruction) -> bool {
     instruction.cpuid_features().iter().any(|feature| {
         matches!(
             feature,
-            F::FPU | F::FPU287 | F::FPU287XL_ONLY | F::FPU387 | F::FPU387SL_ONLY | F::MMX | F::D3NOW
+            F::FPU
+                | F::FPU287
+                | F::FPU287XL_ONLY
+                | F::FPU387
+                | F::FPU387SL_ONLY
+                | F::MMX
+                | F::D3NOW
         )
     })
 }

@@ -1,0 +1,133 @@
+//! Rounds of spin loops that are computed instead of executed change no figure: every program here
+//! gives the same counts, core by core, and the same results with skipping and without.
+
+use core::fmt::Write as _;
+use core::sync::atomic::AtomicU64;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use simulator::{Counts, Machine, Report, Simulation};
+
+#[path = "spins/channels.rs"]
+mod channels;
+#[path = "support/child.rs"]
+mod child;
+#[path = "spins/locks.rs"]
+mod locks;
+#[path = "spins/relay.rs"]
+mod relay;
+
+#[global_allocator]
+static HEAP: simulator::EngineHeap = simulator::EngineHeap;
+
+/// A word on lines that nothing else is on.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// What every thread does; it checks itself, and gives a number that has to be the same.
+struct Program(Box<dyn Fn(usize) -> u64 + Sync>);
+
+impl Program {
+    fn new(work: impl Fn(usize) -> u64 + Sync + 'static) -> Self {
+        Self(Box::new(work))
+    }
+}
+
+/// How often each thread does it: fewer times if there are many.
+fn rounds(threads: usize) -> usize {
+    (48 / threads).max(1)
+}
+
+/// Threads and cores.
+const SIZES: [(usize, usize); 6] = [(2, 2), (3, 3), (8, 8), (32, 32), (128, 128), (7, 3)];
+
+const SEEDS: [u64; 4] = [0, 1, 2, 3];
+
+/// Describes everything that must not depend on skipping.
+fn described(report: &Report<u64>) -> String {
+    let plain = |counts: &Counts| {
+        let mut counts = *counts;
+        counts.skipped = 0;
+        format!("{counts:?}")
+    };
+    let mut hasher = DefaultHasher::new();
+    report.cores.iter().for_each(|core| plain(core).hash(&mut hasher));
+    let sum: u64 =
+        report.results.iter().fold(0, |sum, &result| sum.wrapping_mul(31) + result % 997);
+    format!(
+        "total {} window {} cores {:x} results {sum}",
+        plain(&report.total),
+        plain(&report.window),
+        hasher.finish()
+    )
+}
+
+/// Runs a program on every size with every seed, twice with the last one, and prints what came.
+fn run(program: fn(usize) -> Program, skip: bool) {
+    let machine = Machine::named("epyc-7742-2s").unwrap();
+    let mut text = String::new();
+    let mut skipped = 0;
+    for (threads, cores) in SIZES {
+        let cores: Vec<u32> = (0..cores as u32).collect();
+        for seed in SEEDS {
+            let simulation =
+                Simulation::on(&machine).threads(threads).cores(&cores).seed(seed).skip_spins(skip);
+            let mut session = simulation.start().unwrap();
+            for _ in 0..1 + seed / 3 {
+                let Program(work) = program(threads);
+                let report = session.each(work).unwrap_or_else(|stopped| {
+                    panic!("{threads} threads, seed {seed}, skip {skip}: {stopped}")
+                });
+                skipped += report.total.skipped;
+                let _ = writeln!(text, "# {threads} threads, seed {seed}: {}", described(&report));
+            }
+        }
+    }
+    println!("{text}# skipped {skipped}");
+}
+
+/// Compares runs with skipping and without, in processes that differ in nothing else.
+fn compare(test: &str, program: fn(usize) -> Program) {
+    match child::part().as_deref() {
+        Some("1") => return run(program, true),
+        Some(_) => return run(program, false),
+        None => {}
+    }
+    let path = std::env::current_exe().unwrap();
+    let children = ["1", "0"].map(|part| {
+        let mut command = child::command(&path, test, part);
+        let command = command.stdout(std::process::Stdio::piped());
+        command.stderr(std::process::Stdio::piped()).spawn().unwrap()
+    });
+    let [with, without] = children.map(|child| child::printed(&child.wait_with_output().unwrap()));
+    let (with, skipped) = with.rsplit_once("\nskipped ").unwrap();
+    let (without, none) = without.rsplit_once("\nskipped ").unwrap();
+    println!("{test}: {skipped} instructions were skipped");
+    assert_eq!(none, "0");
+    for (with, without) in with.lines().zip(without.lines()) {
+        assert_eq!(with, without);
+    }
+    assert_eq!(with, without);
+}
+
+macro_rules! programs {
+    ($($module:ident: $($name:ident)*;)*) => { $($(
+        #[test]
+        fn $name() {
+            compare(stringify!($name), $module::$name);
+        }
+    )*)* };
+}
+
+programs! {
+    locks: tas ttas_backoff backoff ticket mcs clh spin_then_sleep parking_lot_like
+        std_mutex std_rwlock other_mutex other_rwlock;
+    channels: std_channel std_bounded_channel other_channel array_queue segment_queue
+        std_condition other_condition std_barrier spinning_barrier std_once sequence_lock;
+    relay: with_pause without_pause with_lfence with_mfence with_yield with_sleep until_a_tick
+        until_an_instant by_vector counting_in_a_vector counting_in_a_coprocessor
+        counting_in_a_register counting_in_half_a_register counting_in_a_flag counting_in_memory
+        counting_to_four counting_in_the_direction in_loops_in_loops on_two_lines on_many_lines
+        across_two_lines by_comparing_strings by_adding_nothing by_exchanging_equals in_a_function
+        through_a_pointer with_cpuid with_sqrt beside_a_counter on_what_the_kernel_writes;
+}
