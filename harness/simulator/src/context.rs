@@ -178,7 +178,8 @@ fn entry(line: u64) -> usize {
     (line >> 6) as usize % HIT_ENTRIES
 }
 
-/// The most time that may be left when a thread goes on, so that 16 bits hold its instructions.
+/// The most time that may be left, or be overdrawn, when a thread goes on. Blocks without accesses
+/// may overdraw twice as much, so that 16 bits hold the instructions of all.
 pub(crate) fn longest_slice(instruction: Time) -> Time {
     instruction.max(1) * 0x3fff
 }

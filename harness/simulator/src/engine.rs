@@ -130,9 +130,6 @@ impl Engine {
         faults::watch(self.translator.code_range());
         self.current = usize::MAX;
         while self.unfinished > 0 {
-            if self.interrupt.load(Ordering::Relaxed) {
-                return Err(Halt::Interrupted);
-            }
             let next = self.queue.first();
             if self.timer <= next.map_or(LATEST, |next| next.time()) {
                 self.now = self.timer;
@@ -140,7 +137,10 @@ impl Engine {
                 self.wake_up()?;
                 continue;
             }
-            let Some(next) = next else { return Err(Halt::Stuck) };
+            let Some(next) = next else {
+                // Somebody sleeps for longer than simulated time lasts, or nobody does.
+                return Err(if self.timer < Time::MAX { Halt::Budget } else { Halt::Stuck });
+            };
             if next.time() > self.deadline {
                 return Err(Halt::Budget);
             }
@@ -206,6 +206,9 @@ impl Engine {
             return Ok(());
         }
         loop {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(Halt::Interrupted);
+            }
             let longest = self.longest;
             let core = &mut self.cores[at];
             let left = (self.limit as i64 - core.time as i64).clamp(-longest, longest);
@@ -239,9 +242,6 @@ impl Engine {
             }
             Kind::Rest => {
                 core.context.vector_loaded = 0;
-                if self.interrupt.load(Ordering::Relaxed) {
-                    return Err(Halt::Interrupted);
-                }
                 if core.time > self.deadline {
                     return Err(Halt::Budget);
                 }
@@ -318,7 +318,7 @@ impl Engine {
             return Next::Wait;
         }
         let time = core.time;
-        if time < self.limit && !self.interrupt.load(Ordering::Relaxed) {
+        if time < self.limit {
             core.stands = false;
             return Next::Go;
         }

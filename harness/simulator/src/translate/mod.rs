@@ -284,7 +284,7 @@ impl Translator {
             assembler: Assembler::new(),
             info: InstructionInfoFactory::new(),
             costs,
-            patience: longest_slice(costs.instruction).min(i32::MAX as Time),
+            patience: (2 * longest_slice(costs.instruction)).min(i32::MAX as Time),
             blocks: Vec::new(),
             exits: Vec::new(),
             computed: Vec::new(),
