@@ -71,6 +71,10 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
         ops
     }
 
+    fn period(&self) -> u64 {
+        self.blocks as u64
+    }
+
     fn finish(&mut self) -> Result<(), String> {
         if let Some(error) = self.failed.take() {
             return Err(format!("the arena could be mapped once but not again: {error}"));

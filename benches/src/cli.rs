@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use harness::placement::{Placement, ThreadCounts};
+use harness::simulated::MAX_CORES;
 use harness::workload::{Memory, Workload};
 
 /// The version with the commit and the compiler.
@@ -65,6 +66,8 @@ Examples:
       one producer and one consumer over small queues
   manycore sweep --budget 3m --out results.jsonl --resume
       what results.jsonl does not hold yet, in about three minutes
+  manycore sweep --engine simulated --threads 1..128*2 --primitive locks
+      the locks on 128 cores of a machine that is not here
   manycore sweep --dry-run
       the points and the time they take, without measuring
 
@@ -97,6 +100,8 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     Count(Box<CountArgs>),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
+    #[command(hide = true)]
+    Simulated(Box<SimulatedArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -127,10 +132,24 @@ pub(crate) struct SweepArgs {
     /// Only these variants; `*` and `?` are wild
     #[arg(long, value_name = "GLOBS", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// What measures: native, or callgrind for exact counts of one thread (simulated is not part
-    /// of this version)
+    /// What measures: native; callgrind for exact counts of one thread; simulated for the cores of
+    /// another machine
     #[arg(long, value_name = "ENGINE", default_value = "native")]
     pub(crate) engine: String,
+    /// Simulated: the machine, by the name of one that is known here or by its file [default:
+    /// epyc-7742-2s]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// Simulated: cut or grow the machine to so many cores
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cores)]
+    pub(crate) cores: Option<usize>,
+    /// Simulated: operations of each thread [default: 1024]; callgrind: of the shorter run
+    /// [default: 4096]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = ops)]
+    pub(crate) ops: Option<u64>,
+    /// Simulated: give a point up after this much real time
+    #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true, value_parser = budget)]
+    pub(crate) timeout: Duration,
     /// Numbers of threads
     #[arg(long, value_name = "LIST", default_value = "auto", allow_hyphen_values = true)]
     pub(crate) threads: ThreadCounts,
@@ -233,7 +252,10 @@ pub(crate) fn workload_words(workload: &Workload) -> Vec<String> {
         ("--element-bytes", workload.element_bytes as u64),
         ("--alloc-bytes", workload.alloc_bytes as u64),
     ];
-    words.into_iter().flat_map(|(word, value)| [word.to_owned(), value.to_string()]).collect()
+    let sides = [("--producers", workload.producers), ("--consumers", workload.consumers)];
+    let sides = sides.into_iter().filter_map(|(word, threads)| Some((word, threads? as u64)));
+    let words = words.into_iter().chain(sides);
+    words.flat_map(|(word, value)| [word.to_owned(), value.to_string()]).collect()
 }
 
 #[derive(Debug, Args)]
@@ -279,6 +301,29 @@ pub(crate) struct MeasuredArgs {
     pub(crate) workload: WorkloadArgs,
 }
 
+/// One point that this process simulates; not for people.
+#[derive(Debug, Args)]
+pub(crate) struct SimulatedArgs {
+    #[arg(long)]
+    pub(crate) primitive: String,
+    #[arg(long)]
+    pub(crate) variant: String,
+    #[arg(long)]
+    pub(crate) machine: String,
+    #[arg(long)]
+    pub(crate) cores: usize,
+    #[arg(long)]
+    pub(crate) threads: usize,
+    #[arg(long)]
+    pub(crate) placement: Placement,
+    #[arg(long)]
+    pub(crate) ops: u64,
+    #[arg(long)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArgs,
+}
+
 /// What one `--placement` names.
 #[derive(Debug, Clone)]
 pub(crate) struct Placements(pub(crate) Vec<Placement>);
@@ -317,6 +362,10 @@ fn size(text: &str, what: &str, most: u64) -> Result<usize, String> {
 
 fn ops(text: &str) -> Result<u64, String> {
     whole(text, "a number of operations", 1, 1 << 30)
+}
+
+fn cores(text: &str) -> Result<usize, String> {
+    size(text, "a number of cores", MAX_CORES as u64)
 }
 
 fn side(text: &str) -> Result<usize, String> {

@@ -12,8 +12,12 @@ mod place_command;
 mod report_command;
 mod rows;
 mod select;
+mod simulated_command;
+mod simulated_sweep;
 mod stdout;
 mod sweep_command;
+mod sweep_follower;
+mod sweep_records;
 mod table;
 mod topology_command;
 
@@ -23,12 +27,18 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 
+/// Whoever simulates allocates apart from whom it simulates; for everybody else this is the
+/// system's allocator behind one test of a thread-local flag.
+#[global_allocator]
+static HEAP: harness::simulated::EngineHeap = harness::simulated::EngineHeap;
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Topology(arguments) => topology_command::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Count(arguments) => count_command::run(&arguments),
         Command::Measured(arguments) => measured_command::run(&arguments),
+        Command::Simulated(arguments) => simulated_command::run(&arguments),
         Command::Place(arguments) => place_command::run(&arguments),
         Command::Report(arguments) => report_command::run(&arguments),
         Command::Explain(arguments) => explain_command::run(&arguments),

@@ -2,23 +2,27 @@
 
 use harness::callgrind::{UNAVAILABLE, measured};
 use harness::counted::Counted;
+use harness::simulated::{self, DEFAULT_MACHINE, Machine};
 
 use crate::cli::MeasuredArgs;
 use crate::exit::Failure;
-use crate::{rows, select, stdout};
+use crate::simulated_command::{answer, only};
+use crate::stdout;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When the variant is unknown or broke a promise.
 pub(crate) fn run(arguments: &MeasuredArgs) -> Result<(), Failure> {
-    let primitive = std::slice::from_ref(&arguments.primitive);
-    let chosen =
-        select::variants(rows::all(), primitive, std::slice::from_ref(&arguments.variant))?;
-    let Some(variant) = chosen.first() else {
-        return Err(Failure::Usage(format!("no variant {}", arguments.variant)));
-    };
-    let counted = Counted::prepare(variant.row.make, &arguments.workload.workload());
+    let variant = only(&arguments.primitive, &arguments.variant)?;
+    let workload = arguments.workload.workload();
+    if simulated::is_asked() {
+        let machine = Machine::named(DEFAULT_MACHINE)
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        let make = variant.row.make;
+        return answer(simulated::measured(&machine, make, &workload, arguments.ops));
+    }
+    let counted = Counted::prepare(variant.row.make, &workload);
     let outcome = counted.and_then(|mut counted| {
         measured(arguments.ops, |ops| counted.run(ops));
         counted.finish()

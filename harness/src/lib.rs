@@ -58,6 +58,7 @@
 //! | [`noise`] | what disturbed a window |
 //! | [`callgrind`], [`counted`] | exact counts, and the experiment that they are taken of |
 //! | [`native`] | an experiment repeated, checked and summarised |
+//! | [`simulated`] | an experiment on the cores of a named machine, a process a point |
 //! | [`workload`] | what threads do, in the words of the command line |
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
@@ -87,6 +88,8 @@ pub mod placement;
 mod pmu;
 pub mod records;
 pub mod report;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub mod simulated;
 pub mod spin;
 pub mod stats;
 pub mod sweep;

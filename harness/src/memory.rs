@@ -7,6 +7,7 @@ use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::{Advice, MmapMut, MmapOptions};
 
@@ -41,6 +42,16 @@ pub struct Granted {
     pub policy: Result<(), Unavailable>,
 }
 
+/// Whether regions are plain pages of which the host is asked nothing.
+static PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// Makes all further regions plain pages: none huge, none locked, and none looked up in the host's
+/// books. A simulated thread must not depend on what the host grants.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) fn make_plain() {
+    PLAIN.store(true, Ordering::Relaxed);
+}
+
 /// A region of pages.
 pub struct Region {
     pages: MmapMut,
@@ -69,6 +80,9 @@ impl Region {
             .max(1)
             .checked_next_multiple_of(HUGE_BYTES)
             .ok_or_else(|| Unavailable::because("out_of_memory", "the size overflows"))?;
+        if PLAIN.load(Ordering::Relaxed) {
+            return Self::plain(length, policy);
+        }
         let (mut pages, on_huge_pages) = map_pages(length)?;
         let bound = bind(&pages, policy);
         let populated = populate(&mut pages);
@@ -84,6 +98,18 @@ impl Region {
             false => transparent_huge_bytes(&pages),
         };
         Ok(Self { pages, granted: Granted { huge_bytes, populated, locked, policy: in_force } })
+    }
+
+    fn plain(length: usize, policy: &Policy) -> Result<Self, Unavailable> {
+        let mut pages = MmapOptions::new()
+            .len(length)
+            .map_anon()
+            .map_err(|error| Unavailable::syscall("out_of_memory", "mmap", &error))?;
+        bind(&pages, policy)?;
+        let populated = populate(&mut pages);
+        let unasked = || Unavailable::new("simulated");
+        let (huge_bytes, locked) = (Err(unasked()), Err(unasked()));
+        Ok(Self { pages, granted: Granted { huge_bytes, populated, locked, policy: Ok(()) } })
     }
 
     /// Tells what was granted.

@@ -61,7 +61,7 @@ impl Conditions {
 /// Figures that an experiment's own driver adds to the record.
 pub type Facts = Vec<(&'static str, Metric)>;
 
-type Verify = Box<dyn FnOnce(&[u64]) -> Result<Facts, String>>;
+type Verify = Box<dyn FnOnce(&[u64]) -> Result<Facts, String> + Send>;
 
 /// Threads' works around one primitive, and the check that the primitive did its job.
 pub struct Experiment {

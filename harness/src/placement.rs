@@ -102,7 +102,14 @@ impl Placement {
     /// # Errors
     /// As for [`cpus`](Self::cpus).
     pub fn order(&self, topology: &Topology) -> Result<Vec<u32>, Unavailable> {
-        let mut pus = topology.pus();
+        self.order_of(topology.pus())
+    }
+
+    /// As [`order`](Self::order), over any CPUs of which it is known where they are.
+    ///
+    /// # Errors
+    /// As for [`cpus`](Self::cpus).
+    pub fn order_of(&self, mut pus: Vec<Pu>) -> Result<Vec<u32>, Unavailable> {
         let order = match self {
             Self::Compact => {
                 pus.sort_by_key(near);
@@ -124,7 +131,7 @@ impl Placement {
             Self::SameL3 => same_l3(pus)?,
             Self::CrossL3 => cross_l3(pus)?,
             Self::CrossNode => cross_node(pus)?,
-            Self::Cpus(cpus) => return listed(cpus, topology),
+            Self::Cpus(cpus) => return listed(cpus, &pus),
         };
         if order.is_empty() {
             return Err(Unavailable::because("no_cpus", "this process may use no online CPU"));
@@ -217,13 +224,16 @@ fn by_key(pus: Vec<Pu>, key: impl Fn(&Pu) -> Option<usize>) -> Result<Vec<Vec<Pu
     Ok(groups.into_values().collect())
 }
 
-fn listed(cpus: &[u32], topology: &Topology) -> Result<Vec<u32>, Unavailable> {
-    match cpus.iter().find(|&&cpu| !topology.usable().contains(cpu)) {
+fn listed(cpus: &[u32], pus: &[Pu]) -> Result<Vec<u32>, Unavailable> {
+    match cpus.iter().find(|&&cpu| pus.iter().all(|pu| pu.cpu != cpu)) {
         None => Ok(cpus.to_vec()),
-        Some(cpu) => Err(Unavailable::because(
-            "cpu_not_usable",
-            format!("CPU {cpu} is not among the usable CPUs {}", topology.usable()),
-        )),
+        Some(cpu) => {
+            let usable = CpuSet::from_ids(pus.iter().map(|pu| pu.cpu)).unwrap_or_default();
+            Err(Unavailable::because(
+                "cpu_not_usable",
+                format!("CPU {cpu} is not among the usable CPUs {usable}"),
+            ))
+        }
     }
 }
 

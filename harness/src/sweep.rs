@@ -42,7 +42,7 @@ pub struct Settings {
     pub memories: Vec<Memory>,
     /// What the threads do.
     pub workload: Workload,
-    /// Measured time of a point, all repetitions together.
+    /// Measured time of a point, all repetitions together; natively only.
     pub point: Duration,
     /// Repetitions of a point.
     pub repeat: u64,
@@ -50,6 +50,45 @@ pub struct Settings {
     pub seed: u64,
     /// Whether there may be more threads than CPUs.
     pub oversubscribe: bool,
+}
+
+/// Where threads may go: this host's CPUs, or a simulated machine's cores.
+pub trait Ground {
+    /// Gives the most threads of which each has a CPU to itself.
+    fn most(&self) -> usize;
+
+    /// Gives the numbers of threads at which something may change.
+    fn auto_threads(&self) -> Vec<usize>;
+
+    /// Gives all CPUs that a placement may use, in the order in which threads get them; never
+    /// empty.
+    ///
+    /// # Errors
+    /// When the machine lacks what the placement needs, or a CPU is named that may not be used.
+    fn order(&self, placement: &Placement) -> Result<Vec<u32>, Unavailable>;
+
+    /// Says what limits the number of CPUs.
+    fn limit(&self) -> String;
+}
+
+impl Ground for Topology {
+    fn most(&self) -> usize {
+        self.parallelism()
+    }
+
+    fn auto_threads(&self) -> Vec<usize> {
+        auto_threads(self, self.parallelism())
+    }
+
+    fn order(&self, placement: &Placement) -> Result<Vec<u32>, Unavailable> {
+        placement.order(self)
+    }
+
+    fn limit(&self) -> String {
+        let usable = self.usable();
+        let cut = if self.parallelism() < usable.len() { ", cut by a quota" } else { "" };
+        format!("usable {usable}{cut}")
+    }
 }
 
 /// Points that differ in their row only.
@@ -114,10 +153,9 @@ impl std::error::Error for PlanError {}
 ///
 /// # Errors
 /// When threads outnumber CPUs and may not, or a CPU is named that may not be used.
-pub fn plan(topology: &Topology, settings: &Settings) -> Result<Plan, PlanError> {
-    let most = topology.parallelism();
+pub fn plan(ground: &impl Ground, settings: &Settings) -> Result<Plan, PlanError> {
     let counts = match &settings.threads {
-        ThreadCounts::Auto => auto_threads(topology, most),
+        ThreadCounts::Auto => ground.auto_threads(),
         ThreadCounts::These(counts) => counts.clone(),
     };
     let mut plan = Plan { blocks: Vec::new(), same_as_before: BTreeMap::new() };
@@ -127,8 +165,12 @@ pub fn plan(topology: &Topology, settings: &Settings) -> Result<Plan, PlanError>
         for &threads in &counts {
             let mut seen = BTreeSet::new();
             for placement in &settings.placements {
-                check(topology, placement, threads, settings.oversubscribe)?;
-                let cpus = placement.cpus(topology, threads);
+                let order = ground.order(placement);
+                check(ground, placement, &order, threads, settings.oversubscribe)?;
+                let deal = |order: Vec<u32>| -> Vec<u32> {
+                    order.iter().copied().cycle().take(threads).collect()
+                };
+                let cpus = order.map(deal);
                 if let Ok(cpus) = &cpus
                     && !seen.insert(cpus.clone())
                 {
@@ -158,20 +200,19 @@ pub fn plan(topology: &Topology, settings: &Settings) -> Result<Plan, PlanError>
 
 /// Refuses what cannot be meant: CPUs that may not be used, and threads that share CPUs unasked.
 fn check(
-    topology: &Topology,
+    ground: &impl Ground,
     placement: &Placement,
+    order: &Result<Vec<u32>, Unavailable>,
     threads: usize,
     oversubscribe: bool,
 ) -> Result<(), PlanError> {
-    let most = topology.parallelism();
-    let usable = topology.usable();
-    let (cpus, limit) = match placement.order(topology) {
+    let most = ground.most();
+    let (cpus, limit) = match order {
         Err(reason) if matches!(placement, Placement::Cpus(_)) => {
-            return Err(PlanError::NotUsable(reason));
+            return Err(PlanError::NotUsable(reason.clone()));
         }
         Ok(order) if order.len() < most => (order.len(), format!("placement {placement}")),
-        _ if most < usable.len() => (most, format!("usable {usable}, cut by a quota")),
-        _ => (most, format!("usable {usable}")),
+        _ => (most, ground.limit()),
     };
     if threads > cpus && !oversubscribe {
         return Err(PlanError::TooManyThreads { threads, cpus, limit });
@@ -391,19 +432,31 @@ fn finish(
     Some(point)
 }
 
-fn without_figures(mut point: Point, status: Status, reason: String) -> Point {
+/// Makes the record of a point that has no figures.
+pub(crate) fn without_figures(mut point: Point, status: Status, reason: String) -> Point {
     point.status = status;
     point.reasons.push(reason);
     point
 }
 
-/// The record of a point before it is measured.
+/// The record of a point before it is measured natively.
 fn blank(block: &Block, row: &Row, settings: &Settings, run_id: &str) -> Point {
+    blank_of(("native", "this-host"), block, row, settings, run_id)
+}
+
+/// The record of a point before an engine measures it on a machine.
+pub(crate) fn blank_of(
+    (engine, machine): (&str, &str),
+    block: &Block,
+    row: &Row,
+    settings: &Settings,
+    run_id: &str,
+) -> Point {
     Point {
         record: "point".into(),
         run: run_id.into(),
-        engine: "native".into(),
-        machine: "this-host".into(),
+        engine: engine.into(),
+        machine: machine.into(),
         primitive: block.primitive.into(),
         variant: row.id.into(),
         workload: block.workload.words(block.primitive),

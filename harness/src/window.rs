@@ -28,6 +28,12 @@ pub trait Work: Send {
     /// the measuring loop, and must return within a bounded time whatever other threads do.
     fn batch(&mut self, ops: u64) -> u64;
 
+    /// Tells after how many operations the work begins anew with memory that it has touched: what
+    /// warms it up. An arena's blocks until it is reset, say.
+    fn period(&self) -> u64 {
+        1
+    }
+
     /// Tells what this thread saw go wrong. Is called on the pinned thread after the window.
     ///
     /// # Errors
@@ -51,6 +57,10 @@ impl<W: Work> Work for CachePadded<W> {
 
     fn batch(&mut self, ops: u64) -> u64 {
         (**self).batch(ops)
+    }
+
+    fn period(&self) -> u64 {
+        (**self).period()
     }
 
     fn finish(&mut self) -> Result<(), String> {

@@ -114,6 +114,7 @@ struct Worker<P, C, Q, const WORDS: usize> {
     popping: Option<Popping<C>>,
     ledger: Arc<Ledger>,
     checks_order: bool,
+    capacity: u64,
     think: u64,
     /// Keeps alive what the endpoints borrow.
     _queue: Shared<Q>,
@@ -158,6 +159,11 @@ where
             (None, None) => {}
         }
         done
+    }
+
+    /// A round through the slots; one thread alone does two operations on each.
+    fn period(&self) -> u64 {
+        2 * self.capacity
     }
 
     fn finish(&mut self) -> Result<(), String> {
@@ -265,6 +271,7 @@ where
             popping,
             ledger: ledger.clone(),
             checks_order: is_a_queue::<Element<WORDS>, Q>(),
+            capacity: conditions.workload.capacity as u64,
             think: conditions.steps.steps(conditions.workload.think_ns),
             _queue: shared.clone(),
         })

@@ -167,14 +167,14 @@ impl Engine {
             end = end.min(self.cores[core].slice_end);
         }
         let rank = self.cores[core].rank;
-        let Some(next) = self.queue.first_but(rank) else { return end };
+        let Some(next) = self.queue.first() else { return end };
         end.min(next.time() + Time::from(rank < next.rank()))
     }
 
     /// Lets the processor load what it needs of the core that comes next.
     #[inline]
-    fn prefetch_next(&self, at: usize) {
-        let Some(next) = self.queue.first_but(self.cores[at].rank) else { return };
+    fn prefetch_next(&self) {
+        let Some(next) = self.queue.first() else { return };
         let next = &raw const self.cores[self.core_of_rank[next.rank() as usize] as usize];
         let hot = core::mem::offset_of!(Core, cpu);
         let spin = core::mem::offset_of!(Core, spin);
@@ -197,8 +197,9 @@ impl Engine {
             let rip = self.cores[at].thread.map_or(0, |thread| self.threads[thread].rip);
             return self.give_way(at, rip);
         }
+        self.queue.remove(self.cores[at].rank);
         self.limit = self.limit_of(at);
-        self.prefetch_next(at);
+        self.prefetch_next();
         self.cores[at].spin.goes_on();
         if let Some(exit) = self.cores[at].pending.take()
             && let Next::Wait = self.settle(at, exit)?
@@ -236,9 +237,9 @@ impl Engine {
         let core = &mut self.cores[at];
         core.context.resume = resume;
         match kind {
-            Kind::Time => {
+            Kind::Time(block) => {
                 core.context.vector_loaded = 0;
-                return Ok(self.block_begins(at, exit));
+                return Ok(self.block_begins(at, block));
             }
             Kind::Rest => {
                 core.context.vector_loaded = 0;
@@ -300,21 +301,17 @@ impl Engine {
     }
 
     /// A block may begin, unless another core comes first.
-    fn block_begins(&mut self, at: usize, exit: u32) -> Next {
-        let core = &mut self.cores[at];
-        let rip = self.translator.exits[exit as usize].rip;
-        let last = self.translator.blocks[core.context.block as usize].cost;
-        let last = Time::from(last) + core.context.silent;
+    fn block_begins(&mut self, at: usize, id: u32) -> Next {
+        let Self { cores, translator, .. } = self;
+        let core = &mut cores[at];
+        let block = &translator.blocks[id as usize];
         if let Some(thread) = core.thread {
             core.stands = true;
-            self.threads[thread].rip = rip;
+            self.threads[thread].rip = block.rip;
         }
-        if self.skip_spins
-            && self.ready.is_empty()
-            && let Some(block) = self.translator.find(rip)
-            && core.spins(rip, &self.translator.blocks[block as usize], last)
-        {
-            self.queue.remove(core.rank);
+        let last = translator.blocks[core.context.block as usize].cost;
+        let last = Time::from(last) + core.context.silent;
+        if self.skip_spins && self.ready.is_empty() && core.spins(id, block, last) {
             return Next::Wait;
         }
         let time = core.time;
@@ -586,9 +583,10 @@ impl Core {
 
     /// Whether the core is in a loop that changes nothing, standing at a block now. `last` is the
     /// time since the last block with an access began.
-    fn spins(&mut self, rip: u64, block: &Block, last: Time) -> bool {
+    fn spins(&mut self, id: u32, block: &Block, last: Time) -> bool {
         let Self { context, counts, spin, time, .. } = self;
-        let seen = Seen { rip, registers: &context.registers, flags: context.flags, time: *time };
+        let seen =
+            Seen { block: id, registers: &context.registers, flags: context.flags, time: *time };
         spin.look(&seen, block, counts, last)
     }
 
@@ -601,8 +599,8 @@ impl Core {
     /// A core was woken because a line is being taken; gives when it does something next. If the
     /// first thing that its block does is to ask for that line, the block is begun here.
     fn foresee(&mut self, line: u64, translator: &Translator) -> Time {
-        let Some(id) = translator.find(self.spin.rip()) else { return self.time };
-        let Some((exit, address)) = self.spin.next_miss(id, line) else { return self.time };
+        let id = self.spin.block();
+        let Some((exit, address)) = self.spin.next_miss(line) else { return self.time };
         let block = &translator.blocks[id as usize];
         self.time += Time::from(block.cost);
         self.counts.instructions += u64::from(block.counted.instructions);

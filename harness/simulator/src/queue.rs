@@ -1,15 +1,17 @@
 //! Cores in the order of their next moments.
 
+use core::arch::x86_64::{__m128d, _mm_cvtsd_f64, _mm_load_pd, _mm_min_pd, _mm_unpackhi_pd};
+
 use crate::time::Time;
 
 /// Bits of a key below its time.
 const RANK_BITS: u32 = 10;
 
-/// The latest time that a key can hold: five hours.
-pub(crate) const LATEST: Time = (1 << (64 - RANK_BITS)) - 2;
-
 /// Nothing.
 const NEVER: u64 = u64::MAX;
+
+/// The latest time that a key can hold: five hours.
+pub(crate) const LATEST: Time = (1 << (64 - RANK_BITS)) - 2;
 
 /// When a core does something next, and its rank among equals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,18 +61,6 @@ impl Queue {
         (self.nodes[1] != NEVER).then_some(Key(self.nodes[1]))
     }
 
-    /// Gives the first of all but one.
-    #[inline]
-    pub(crate) fn first_but(&self, rank: u32) -> Option<Key> {
-        let mut at = self.leaves + rank as usize;
-        let mut least = NEVER;
-        while at > 1 {
-            least = least.min(self.nodes[at ^ 1]);
-            at /= 2;
-        }
-        (least != NEVER).then_some(Key(least))
-    }
-
     /// Sets when a core does something next.
     #[inline]
     pub(crate) fn set(&mut self, time: Time, rank: u32) {
@@ -98,13 +88,15 @@ impl Queue {
 
     #[inline]
     fn update(&mut self, rank: u32, key: u64) {
+        let nodes = &mut self.nodes[..];
         let mut at = self.leaves + rank as usize;
-        self.nodes[at] = key;
+        assert!(at < nodes.len(), "a rank that the queue was not made for");
+        nodes[at] = key;
         let mut least = key;
         while at > 1 {
-            least = least.min(self.nodes[at ^ 1]);
+            least = least.min(nodes[at ^ 1]);
             at /= 2;
-            self.nodes[at] = least;
+            nodes[at] = least;
         }
     }
 }
@@ -114,19 +106,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn times_come_back_as_they_were() {
+        let mut queue = Queue::new(1024);
+        for (time, rank) in [(0, 0), (0, 1023), (1, 5), (LATEST, 1023), (123_456_789_012, 77)] {
+            queue.set(time, rank);
+            let key = queue.first().unwrap();
+            assert_eq!((key.time(), key.rank()), (time, rank));
+            queue.remove(rank);
+        }
+    }
+
+    #[test]
     fn the_earliest_is_first_and_the_lowest_rank_of_equals() {
-        let mut queue = Queue::new(5);
+        let mut queue = Queue::new(40);
         assert_eq!(queue.first(), None);
-        for (rank, time) in [(0, 7), (1, 3), (2, 9), (3, 3), (4, 8)] {
+        for (rank, time) in [(0, 7), (1, 3), (2, 9), (20, 3), (39, 8)] {
             queue.set(time, rank);
         }
         let mut order = Vec::new();
         while let Some(key) = queue.first() {
-            let next = queue.first_but(key.rank()).map(|key| (key.time(), key.rank()));
             order.push((key.time(), key.rank()));
             queue.remove(key.rank());
-            assert_eq!(queue.first().map(|key| (key.time(), key.rank())), next);
         }
-        assert_eq!(order, [(3, 1), (3, 3), (7, 0), (8, 4), (9, 2)]);
+        assert_eq!(queue.first(), None);
+        assert_eq!(order, [(3, 1), (3, 20), (7, 0), (8, 39), (9, 2)]);
     }
 }

@@ -17,7 +17,8 @@ use crate::translate::Block;
 /// A core at the beginning of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Snapshot {
-    rip: u64,
+    /// The block; 0 is none.
+    block: u32,
     stores: u64,
     losses: u64,
     flags: u64,
@@ -64,7 +65,7 @@ pub(crate) struct Spin {
 
 /// A core as its loop sees it.
 pub(crate) struct Seen<'a> {
-    pub(crate) rip: u64,
+    pub(crate) block: u32,
     pub(crate) registers: &'a [u64; 16],
     pub(crate) flags: u64,
     pub(crate) time: Time,
@@ -77,12 +78,12 @@ const PATIENCE: u32 = 4;
 impl Spin {
     /// Something happened that the loop's future may depend on.
     pub(crate) fn disturb(&mut self) {
-        self.snapshot.rip = 0;
+        self.snapshot.block = 0;
     }
 
     /// Where the core stands that is parked or was woken.
-    pub(crate) fn rip(&self) -> u64 {
-        self.snapshot.rip
+    pub(crate) fn block(&self) -> u32 {
+        self.snapshot.block
     }
 
     /// Whether the core waits for one of its lines to be taken.
@@ -115,7 +116,7 @@ impl Spin {
         last: Time,
     ) -> bool {
         let old = &self.snapshot;
-        if old.rip == seen.rip
+        if old.block == seen.block
             && old.stores == counts.stores
             && old.losses == self.losses
             && (old.flags ^ seen.flags) & u64::from(block.live_flags) == 0
@@ -131,7 +132,7 @@ impl Spin {
             });
             return true;
         }
-        if old.rip != 0 && old.rip != seen.rip && self.elsewhere < PATIENCE {
+        if old.block != 0 && old.block != seen.block && self.elsewhere < PATIENCE {
             self.elsewhere += 1;
             return false;
         }
@@ -142,7 +143,7 @@ impl Spin {
     fn take(&mut self, seen: &Seen<'_>, counts: &Counts) {
         self.elsewhere = 0;
         self.snapshot = Snapshot {
-            rip: seen.rip,
+            block: seen.block,
             stores: counts.stores,
             losses: self.losses,
             flags: seen.flags,
@@ -178,18 +179,20 @@ impl Spin {
 
     /// A core that was woken at the beginning of a block whose first instruction is about to lose
     /// its line will be back at once: gives where and for which address, if it is known.
-    pub(crate) fn next_miss(&self, block: u32, line: u64) -> Option<(u32, u64)> {
-        let Miss { block: missed, exit, address } = self.miss;
-        (missed == block && address & !63 == line).then_some((exit, address))
+    pub(crate) fn next_miss(&self, line: u64) -> Option<(u32, u64)> {
+        let Miss { block, exit, address } = self.miss;
+        (block == self.snapshot.block && address & !63 == line).then_some((exit, address))
     }
 }
 
 /// Whether registers are the same as far as they matter.
-fn same(one: &[u64; 16], other: &[u64; 16], live: u16) -> bool {
-    let differ = one
-        .iter()
-        .zip(other)
-        .enumerate()
-        .fold(0_u32, |differ, (i, (one, other))| differ | u32::from(one != other) << i);
-    differ & u32::from(live) == 0
+fn same(one: &[u64; 16], other: &[u64; 16], mut live: u16) -> bool {
+    while live != 0 {
+        let i = live.trailing_zeros() as usize;
+        if one[i] != other[i] {
+            return false;
+        }
+        live &= live - 1;
+    }
+    true
 }

@@ -7,6 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use simulator::{Counts, Machine, Report, Simulation};
 
+#[path = "support/arena.rs"]
+mod arena;
 #[path = "spins/channels.rs"]
 mod channels;
 #[path = "support/child.rs"]
@@ -17,7 +19,7 @@ mod locks;
 mod relay;
 
 #[global_allocator]
-static HEAP: simulator::EngineHeap = simulator::EngineHeap;
+static HEAP: arena::Heap = arena::Heap;
 
 /// A word on lines that nothing else is on.
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ impl Program {
 
 /// How often each thread does it: fewer times if there are many.
 fn rounds(threads: usize) -> usize {
-    (48 / threads).max(1)
+    (24 / threads).max(1)
 }
 
 /// Threads and cores.
@@ -64,6 +66,7 @@ fn described(report: &Report<u64>) -> String {
 
 /// Runs a program on every size with every seed, twice with the last one, and prints what came.
 fn run(program: fn(usize) -> Program, skip: bool) {
+    arena::map();
     let machine = Machine::named("epyc-7742-2s").unwrap();
     let mut text = String::new();
     let mut skipped = 0;
@@ -74,8 +77,18 @@ fn run(program: fn(usize) -> Program, skip: bool) {
                 Simulation::on(&machine).threads(threads).cores(&cores).seed(seed).skip_spins(skip);
             let mut session = simulation.start().unwrap();
             for _ in 0..1 + seed / 3 {
+                arena::enter(0);
                 let Program(work) = program(threads);
-                let report = session.each(work).unwrap_or_else(|stopped| {
+                arena::leave(0);
+                arena::enter(0);
+                let report = session.each(|thread| {
+                    arena::enter(1 + thread);
+                    let result = work(thread);
+                    arena::leave(1 + thread);
+                    result
+                });
+                arena::leave(0);
+                let report = report.unwrap_or_else(|stopped| {
                     panic!("{threads} threads, seed {seed}, skip {skip}: {stopped}")
                 });
                 skipped += report.total.skipped;

@@ -89,8 +89,8 @@ pub(crate) struct Exit {
 pub(crate) enum Kind {
     /// A fault that the processor reported.
     Fault,
-    /// Another core comes first.
-    Time,
+    /// This block may begin if no other core comes first.
+    Time(u32),
     /// A thread has computed for long without an access.
     Rest,
     /// The block needs the thread's vector state.
@@ -558,7 +558,7 @@ impl Translator {
         let silent = counted.loads + counted.stores == 0 && !counted.opaque;
         let least = if silent { -(self.patience as i32) } else { 0 };
         let jump = self.assembler.unless_above(offset_of!(Context, left), least);
-        let exit = self.exit(out(if silent { Kind::Rest } else { Kind::Time }));
+        let exit = self.exit(out(if silent { Kind::Rest } else { Kind::Time(id) }));
         self.stubs.push(Stub { jump, exit, repair: repair() });
         self.assembler.subtract(offset_of!(Context, left), cost);
         if silent {

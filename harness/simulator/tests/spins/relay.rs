@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 use core::time::Duration;
 use std::time::Instant;
 
-use super::{Line, Program, rounds};
+use super::{Line, Program};
 
 /// What the threads of a relay share.
 #[repr(align(4096))]
@@ -64,25 +64,25 @@ fn pass(track: &Track, turn: u64) {
     track.turn[0].store(turn, Ordering::Release);
 }
 
-/// Passes a number on; `wait` waits for it and gives what it counted.
+/// Passes a number on from thread to thread; all wait for its last value. `wait` waits for a value
+/// and gives what it counted.
 fn relay(
     threads: usize,
     wait: fn(&Track, u64) -> u64,
     pass: impl Fn(&Track, u64) + Sync + 'static,
 ) -> Program {
     let track = Box::new(Track::default());
-    let last = (threads * rounds(threads)) as u64;
+    let turns = if threads > 16 { 128 / threads } else { 24 };
     Program::new(move |thread| {
         let mut counted = 0;
-        for round in 0..rounds(threads) {
-            let turn = (round * threads + thread) as u64;
+        for turn in (thread..turns).step_by(threads) {
             if turn > 0 {
-                counted += wait(&track, turn);
+                counted += wait(&track, turn as u64);
             }
             black_box(counted);
-            pass(&track, turn + 1);
-            assert!(turn < last);
+            pass(&track, turn as u64 + 1);
         }
+        counted += wait(&track, turns as u64);
         counted
     })
 }
@@ -153,6 +153,7 @@ waits! {
             let deadline = unsafe { _rdtsc() } + 1000;
             // SAFETY: reads the clock.
             while unsafe { _rdtsc() } < deadline {
+                spin_loop();
                 if turn(track) == value {
                     return late;
                 }
@@ -179,9 +180,10 @@ waits! {
             // SAFETY: SSE2.
             let equal = unsafe { _mm_cmpeq_epi64(both, wanted) };
             // SAFETY: SSE2.
-            if unsafe { _mm_movemask_epi8(equal) } & 0xff == 0xff {
+            if unsafe { _mm_movemask_epi8(equal) } == 0xffff {
                 return 0;
             }
+            spin_loop();
         }
     }
     counting_in_a_vector(track, value) {
@@ -202,7 +204,7 @@ waits! {
         // SAFETY: reads the turn; counts rounds in the x87 unit alone, which is left empty.
         unsafe {
             asm!(
-                "fldz", "2:", "fld1", "faddp", "cmp [{turn}], {value}", "jne 2b",
+                "fldz", "2:", "fld1", "faddp", "pause", "cmp [{turn}], {value}", "jne 2b",
                 "fistp qword ptr [{counted}]",
                 turn = in(reg) &raw const track.turn, value = in(reg) value,
                 counted = in(reg) &raw mut counted, options(nostack),
@@ -237,7 +239,7 @@ waits! {
         // SAFETY: reads the turn; complements the carry each round, which nothing else changes.
         unsafe {
             asm!(
-                "xor eax, eax", "xor edx, edx", "2:", "cmc", "mov rcx, [{turn}]",
+                "xor eax, eax", "xor edx, edx", "2:", "pause", "cmc", "mov rcx, [{turn}]",
                 "lea rcx, [rcx + {minus}]", "jrcxz 3f", "jmp 2b", "3:", "setc al",
                 turn = in(reg) &raw const track.turn, minus = in(reg) value.wrapping_neg(),
                 out("rax") counted, out("rcx") _, out("rdx") _, options(nostack),
@@ -250,6 +252,7 @@ waits! {
         while turn(track) != value {
             counted += 1;
             black_box(&mut counted);
+            spin_loop();
         }
         counted
     }
@@ -312,7 +315,8 @@ waits! {
         // SAFETY: compares 16 bytes with 16 bytes until they are equal.
         unsafe {
             asm!(
-                "2:", "mov rsi, {wanted}", "mov rdi, {turn}", "mov ecx, 16", "repe cmpsb", "jne 2b",
+                "2:", "mov rsi, {wanted}", "mov rdi, {turn}", "mov ecx, 16", "pause",
+                "repe cmpsb", "jne 2b",
                 wanted = in(reg) &raw const both, turn = in(reg) &raw const track.turn,
                 out("rsi") _, out("rdi") _, out("rcx") _, options(nostack),
             );
@@ -346,6 +350,7 @@ waits! {
     with_cpuid(track, value) {
         while turn(track) != value {
             black_box(__cpuid(0));
+            spin_loop();
         }
         0
     }
@@ -353,6 +358,7 @@ waits! {
         let mut root = 2.0_f64;
         while turn(track) != value {
             root = (root + 1.0).sqrt();
+            spin_loop();
         }
         root.to_bits() % 1000
     }
