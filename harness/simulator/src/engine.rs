@@ -27,7 +27,6 @@ use crate::translate::{Block, Exit, Kind, Repeat, Translator};
 /// A core and the thread on it.
 #[repr(C)]
 pub(crate) struct Core {
-    pub(crate) context: Context,
     /// Its number on the machine.
     pub(crate) cpu: u32,
     /// Its rank among equals.
@@ -49,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     /// `rcx` before a repeating string instruction.
     repeats: u64,
+    /// Last, so that what is used most of both lies together: its large tables are at its end.
+    pub(crate) context: Context,
 }
 
 impl Core {
@@ -176,10 +177,10 @@ impl Engine {
     fn prefetch_next(&self) {
         let Some(next) = self.queue.first() else { return };
         let next = &raw const self.cores[self.core_of_rank[next.rank() as usize] as usize];
-        let hot = core::mem::offset_of!(Core, cpu);
-        let spin = core::mem::offset_of!(Core, spin);
-        for line in [0, 64, 128, 192, 256, 320, hot, hot + 64, spin + 64, spin + 128, spin + 192] {
-            let place = next.wrapping_byte_add(line).cast::<i8>();
+        const HOT: usize =
+            core::mem::offset_of!(Core, context) + core::mem::offset_of!(Context, loads);
+        for line in 0..HOT / 64 {
+            let place = next.wrapping_byte_add(line * 64).cast::<i8>();
             // SAFETY: a prefetch reads nothing and cannot fault.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
         }

@@ -140,6 +140,8 @@ pub enum Reason {
     Exit,
     /// The code does not fit into the engine's memory for it.
     TooMuchCode,
+    /// There is no memory for the closure and its results.
+    Memory,
     /// A run of this session stopped before.
     Over,
 }
@@ -157,6 +159,13 @@ impl Stopped {
         Self {
             reason: Reason::Over,
             message: "a run of this session stopped before; start another session".into(),
+        }
+    }
+
+    pub(crate) fn no_memory(error: &io::Error) -> Self {
+        Self {
+            reason: Reason::Memory,
+            message: format!("no memory for the closure and its results: {error}"),
         }
     }
 

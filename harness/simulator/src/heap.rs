@@ -237,6 +237,8 @@ fn ensure_mapped() -> bool {
     let ok = mapped.addr() == BASE;
     if ok {
         mapped.expose_provenance();
+        // SAFETY: advice on a mapping of our own; large pages spare address translations.
+        unsafe { libc::madvise(mapped, SIZE, libc::MADV_HUGEPAGE) };
         MAPPED.store(true, Ordering::Release);
     }
     ok

@@ -7,6 +7,7 @@ mod context;
 mod engine;
 mod enter;
 mod error;
+mod exchange;
 mod explain;
 mod faults;
 mod forbidden;

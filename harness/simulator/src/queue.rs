@@ -1,7 +1,5 @@
 //! Cores in the order of their next moments.
 
-use core::arch::x86_64::{__m128d, _mm_cvtsd_f64, _mm_load_pd, _mm_min_pd, _mm_unpackhi_pd};
-
 use crate::time::Time;
 
 /// Bits of a key below its time.

@@ -5,10 +5,11 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::error::{Error, Stopped};
+use crate::exchange::Exchange;
 use crate::faults::{HandlerStack, NoSignals};
 use crate::heap::EngineThread;
 use crate::host::Host;
@@ -137,21 +138,24 @@ impl Simulation {
         let host = if self.native { Host::unchecked() } else { Host::check()? };
         let turn = Turn::take()?;
         self.check()?;
-        let (jobs, work) = mpsc::channel::<Job>();
-        let (ready, started) = mpsc::channel();
-        let settings = self.clone();
-        let engine = thread::Builder::new().name("engine".into()).spawn(move || {
-            serve(&settings, host, &ready, &work);
-        });
-        let engine = engine.map_err(Error::Thread)?;
-        let answer = started.recv().unwrap_or(Err(Error::Engine));
-        if let Err(error) = answer {
-            let _ = engine.join();
-            return Err(error);
+        let desk = Arc::new(Desk::default());
+        let (settings, theirs) = (self.clone(), desk.clone());
+        let engine = thread::Builder::new()
+            .name("engine".into())
+            .spawn(move || serve(&settings, host, &theirs))
+            .map_err(Error::Thread)?;
+        let opened = |state: &DeskState| !matches!(state, DeskState::Opening);
+        match desk.take(opened, DeskState::Idle) {
+            DeskState::Idle => {}
+            state => {
+                let _ = engine.join();
+                let DeskState::Refused(error) = state else { return Err(Error::Engine) };
+                return Err(error);
+            }
         }
         Ok(Session {
             threads: self.threads,
-            jobs: Some(jobs),
+            desk,
             engine: Some(engine),
             over: false,
             turn,
@@ -192,13 +196,68 @@ impl Simulation {
 
 type Job = Box<dyn FnOnce(&mut Workshop) + Send>;
 
+/// Where the engine's thread gets its jobs. Nothing here allocates, as a channel does when it
+/// happens to wait: what the program has allocated must not depend on real time.
+#[derive(Default)]
+struct Desk {
+    state: Mutex<DeskState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+enum DeskState {
+    /// The engine is being made.
+    #[default]
+    Opening,
+    /// It cannot be made.
+    Refused(Error),
+    /// It waits for a job.
+    Idle,
+    /// There is one.
+    Job(Job),
+    /// It does one.
+    Busy,
+    /// Nobody will bring jobs any more.
+    Closing,
+    /// Nobody will do jobs any more.
+    Closed,
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, DeskState> {
+        // A state is replaced as a whole, so a panic elsewhere leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, state: DeskState) {
+        *self.lock() = state;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the state is one of those wanted, and gives it away, leaving another.
+    fn take(&self, wanted: impl Fn(&DeskState) -> bool, leave: DeskState) -> DeskState {
+        let mut state = self.lock();
+        while !wanted(&state) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let taken = core::mem::replace(&mut *state, leave);
+        drop(state);
+        self.changed.notify_all();
+        taken
+    }
+}
+
+/// Closes the desk when the engine's thread ends, in whatever way.
+struct Close<'a>(&'a Desk);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.set(DeskState::Closed);
+    }
+}
+
 /// The engine's thread: makes everything, then does one job after the other.
-fn serve(
-    settings: &Simulation,
-    host: Host,
-    ready: &mpsc::Sender<Result<(), Error>>,
-    work: &mpsc::Receiver<Job>,
-) {
+fn serve(settings: &Simulation, host: Host, desk: &Desk) {
     let _signals = NoSignals::new();
     let made = HandlerStack::new().map_err(Error::Thread).and_then(|stack| {
         let lenders = Workshop::lenders(settings)?;
@@ -209,13 +268,15 @@ fn serve(
         Ok((stack, Workshop::new(settings, host, lenders)?, Some(engine)))
     });
     match made {
-        Err(error) => {
-            let _ = ready.send(Err(error));
-        }
+        Err(error) => desk.set(DeskState::Refused(error)),
         Ok((_stack, mut workshop, _engine)) => {
-            let _ = ready.send(Ok(()));
-            while let Ok(job) = work.recv() {
+            let _close = Close(desk);
+            desk.set(DeskState::Idle);
+            let wanted =
+                |state: &DeskState| matches!(state, DeskState::Job(_) | DeskState::Closing);
+            while let DeskState::Job(job) = desk.take(wanted, DeskState::Busy) {
                 job(&mut workshop);
+                desk.set(DeskState::Idle);
             }
             workshop.close();
         }
@@ -224,10 +285,9 @@ fn serve(
 
 /// Threads on simulated cores. They execute one closure after the other, and keep what they hold:
 /// thread-local values, caches, pages.
-#[derive(Debug)]
 pub struct Session {
     threads: usize,
-    jobs: Option<mpsc::Sender<Job>>,
+    desk: Arc<Desk>,
     engine: Option<thread::JoinHandle<()>>,
     /// Whether a run stopped: the threads are in the middle of something.
     over: bool,
@@ -237,29 +297,31 @@ pub struct Session {
     here: PhantomData<*const ()>,
 }
 
-/// A place for a thread's result, on lines that no other thread touches.
-#[repr(align(128))]
-struct Place<R>(Option<thread::Result<R>>);
+/// A thread's result: the closure's value, or what it panicked with.
+type Ended<R> = Option<thread::Result<R>>;
 
 /// What a thread finds when it begins.
-struct Task<'a, F, R> {
-    closure: &'a F,
-    /// By thread: the closure's value, or what it panicked with.
-    results: *mut Place<R>,
+struct Task<F, R> {
+    closure: F,
+    results: *mut Ended<R>,
+    /// Bytes from one result to the next.
+    stride: usize,
 }
 
-/// A pointer to a task, on its way to the engine's thread.
-struct Sent(u64);
-
 /// The first function of every thread.
-extern "C" fn first<F: Fn(usize) -> R, R>(task: *const Task<'_, F, R>, index: usize) {
+extern "C" fn first<F: Fn(usize) -> R, R>(task: *const Task<F, R>, index: usize) {
     // SAFETY: `Session::all` keeps the task until every thread has ended.
     let task = unsafe { &*task };
     let result = catch_unwind(AssertUnwindSafe(|| (task.closure)(index)));
+    let place = task.results.wrapping_byte_add(index * task.stride);
     // SAFETY: there is a place for each thread, and this one is this thread's alone.
-    let place = unsafe { task.results.add(index) };
-    // SAFETY: as above.
-    unsafe { place.write(Place(Some(result))) };
+    unsafe { place.write(Some(result)) };
+}
+
+impl core::fmt::Debug for Session {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Session").field("threads", &self.threads).finish_non_exhaustive()
+    }
 }
 
 impl Session {
@@ -303,7 +365,7 @@ impl Session {
         R: Send,
         F: FnOnce() -> R + Send,
     {
-        let closure = std::sync::Mutex::new(Some(closure));
+        let closure = Mutex::new(Some(closure));
         self.all(
             1,
             |_| {
@@ -334,47 +396,53 @@ impl Session {
         if self.over {
             return Err(Stopped::over());
         }
-        let mut results: Vec<Place<R>> = (0..threads).map(|_| Place(None)).collect();
-        let task = Task { closure: &closure, results: results.as_mut_ptr() };
-        let task = Sent((&raw const task).expose_provenance() as u64);
+        let task = Task { closure, results: core::ptr::null_mut(), stride: 0 };
+        let mut exchange = Exchange::new(task, threads, || None::<thread::Result<R>>)
+            .map_err(|error| Stopped::no_memory(&error))?;
+        let (results, stride) = exchange.results();
+        (exchange.closure_mut().results, exchange.closure_mut().stride) = (results, stride);
+        let task = exchange.closure().expose_provenance() as u64;
         let entry = (first::<F, R> as *const ()).expose_provenance() as u64;
-        let (done, finished) = mpsc::channel();
         let mut first_ended = Some(first_ended);
         let mut watch = || {
             if let Some(first_ended) = first_ended.take() {
                 first_ended();
             }
         };
-        let watch: &mut (dyn FnMut() + Send) = &mut watch;
-        // SAFETY: this function waits for the job's end, or for the end of the engine's thread,
-        // before `watch` and what it refers to go.
-        let watch = unsafe {
-            core::mem::transmute::<&mut (dyn FnMut() + Send), &'static mut (dyn FnMut() + Send)>(
-                watch,
-            )
-        };
-        let job: Job = Box::new(move |workshop| {
-            let task: Sent = task;
-            let _ = done.send(workshop.run(threads, entry, task.0, watch));
+        let mut outcome = None;
+        let place = &mut outcome;
+        let job: Box<dyn FnOnce(&mut Workshop) + Send + '_> = Box::new(|workshop| {
+            *place = Some(workshop.run(threads, entry, task, &mut watch));
         });
-        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
-        let outcome = if sent { finished.recv().ok() } else { None };
+        // SAFETY: this function waits until the job is done or its thread has ended, before
+        // anything goes that it borrows.
+        let job =
+            unsafe { core::mem::transmute::<Box<dyn FnOnce(&mut Workshop) + Send + '_>, Job>(job) };
+        let idle = |state: &DeskState| matches!(state, DeskState::Idle | DeskState::Closed);
+        if let DeskState::Idle = self.desk.take(idle, DeskState::Job(job)) {
+            let done = self.desk.take(idle, DeskState::Idle);
+            if let DeskState::Closed = done {
+                self.desk.set(DeskState::Closed);
+            }
+        } else {
+            self.desk.set(DeskState::Closed);
+        }
         let counts = match outcome {
             Some(Ok(counts)) => counts,
-            Some(Err(stopped)) => {
+            stopped => {
                 self.over = true;
                 // Threads that did not end may hold on to what they were given.
-                core::mem::forget(results);
-                return Err(*stopped);
-            }
-            None => {
-                self.over = true;
-                return Err(Stopped::over());
+                exchange.abandon();
+                return Err(match stopped {
+                    Some(Err(stopped)) => *stopped,
+                    _ => Stopped::over(),
+                });
             }
         };
+        let results = exchange.take();
         let mut values = Vec::with_capacity(threads);
         for (thread, result) in results.into_iter().enumerate() {
-            match result.0 {
+            match result {
                 Some(Ok(value)) => values.push(value),
                 Some(Err(payload)) => return Err(Stopped::panicked(thread, &message(&*payload))),
                 None => return Err(Stopped::over()),
@@ -391,7 +459,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.jobs = None;
+        self.desk.take(|state| !matches!(state, DeskState::Busy), DeskState::Closing);
         if let Some(engine) = self.engine.take() {
             let _ = engine.join();
         }
