@@ -3,6 +3,7 @@
 use core::fmt;
 use std::io;
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::heap::HeapError;
 
 /// Why a session cannot begin, or what stopped its run.
@@ -43,6 +44,8 @@ pub enum Error {
     Thread(io::Error),
     /// The processor or the kernel lacks something.
     Processor(&'static str),
+    /// The program was built for another processor or operating system.
+    Architecture,
     /// The engine's thread ended by itself.
     Engine,
     /// The run stopped.
@@ -87,6 +90,10 @@ impl fmt::Display for Error {
             Self::Processor(lacking) => {
                 write!(f, "this host cannot simulate: it lacks {lacking}")
             }
+            Self::Architecture => f.write_str(
+                "machine code is simulated on x86-64 Linux only, and this is another build; machine \
+                 files can be read everywhere",
+            ),
             Self::Engine => f.write_str("the engine's thread ended by itself"),
             Self::Stopped(stopped) => stopped.fmt(f),
         }
@@ -95,6 +102,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 impl From<HeapError> for Error {
     fn from(error: HeapError) -> Self {
         match error {

@@ -1,7 +1,7 @@
 //! A machine with threads on it, ready to execute closures.
 
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,118 +14,11 @@ use crate::faults::{HandlerStack, NoSignals};
 use crate::heap::EngineThread;
 use crate::host::Host;
 use crate::lend;
-use crate::machine::Machine;
 use crate::report::Report;
+use crate::simulation::Simulation;
 use crate::work::Workshop;
 
-/// What to simulate on, and how.
-///
-/// ```
-/// # #[global_allocator]
-/// # static HEAP: simulator::EngineHeap = simulator::EngineHeap;
-/// use std::sync::Mutex;
-/// use simulator::{Machine, Simulation};
-///
-/// let machine = Machine::named("epyc-7742-2s")?;
-/// let total = Mutex::new(0);
-/// let mut session = Simulation::on(&machine).threads(64).seed(7).start()?;
-/// let report = session.each(|thread| *total.lock().unwrap() += thread)?;
-/// assert_eq!(*total.lock().unwrap(), 64 * 63 / 2);
-/// assert!(report.total.transfers.total() > 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct Simulation {
-    pub(crate) machine: Machine,
-    pub(crate) threads: usize,
-    pub(crate) cores: Option<Vec<u32>>,
-    pub(crate) seed: u64,
-    pub(crate) skip_spins: bool,
-    pub(crate) budget: Duration,
-    pub(crate) interrupt: Arc<AtomicBool>,
-    pub(crate) native: bool,
-    pub(crate) like_valgrind: bool,
-}
-
 impl Simulation {
-    /// One thread on `machine`; change that with the other methods.
-    pub fn on(machine: &Machine) -> Self {
-        Self {
-            machine: machine.clone(),
-            threads: 1,
-            cores: None,
-            seed: 0,
-            skip_spins: true,
-            budget: Duration::from_secs(10),
-            interrupt: Arc::new(AtomicBool::new(false)),
-            native: false,
-            like_valgrind: false,
-        }
-    }
-
-    /// Sets the number of threads.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Says which cores of the machine are there, by their numbers. Thread i begins on the core at
-    /// place i, counted round if there are more threads than cores. Without it, each thread has a
-    /// core of its own, the first ones of the machine.
-    #[must_use]
-    pub fn cores(mut self, cores: &[u32]) -> Self {
-        self.cores = Some(cores.to_vec());
-        self
-    }
-
-    /// Chooses an interleaving: who comes first at equal times, and who begins a little later. 0
-    /// begins all at once and prefers lower numbers.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Says whether rounds of spin loops that change nothing are computed instead of executed. No
-    /// figure depends on it but [`Counts::skipped`](crate::Counts::skipped), and the time it takes.
-    #[must_use]
-    pub fn skip_spins(mut self, skip: bool) -> Self {
-        self.skip_spins = skip;
-        self
-    }
-
-    /// Sets the simulated time after which a run is stopped; 10 s if not said.
-    #[must_use]
-    pub fn budget(mut self, budget: Duration) -> Self {
-        self.budget = budget;
-        self
-    }
-
-    /// Gives a flag that stops runs when it is set, from a signal handler say.
-    #[must_use]
-    pub fn interrupt(mut self, flag: &Arc<AtomicBool>) -> Self {
-        self.interrupt = flag.clone();
-        self
-    }
-
-    /// Says whether `cpuid` answers as under valgrind, so that code which asks it takes the same
-    /// ways there and here, and counts can be compared.
-    #[must_use]
-    pub fn like_valgrind(mut self, like: bool) -> Self {
-        self.like_valgrind = like;
-        self
-    }
-
-    /// Says whether the threads execute closures themselves, on this host's processors and without
-    /// an engine. All counts are 0 then. Stacks, thread-local storage and what was allocated before
-    /// are as in a simulated run, so another tool can count the same instructions.
-    #[must_use]
-    pub fn native(mut self, native: bool) -> Self {
-        self.native = native;
-        self
-    }
-
     /// Creates the threads and the engine that executes them.
     ///
     /// One session at a time exists in a process: this waits until a session of another thread is
@@ -161,36 +54,6 @@ impl Simulation {
             turn,
             here: PhantomData,
         })
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        let available = self.machine.cores();
-        let cores = self.cores.as_ref().map_or(self.threads, Vec::len);
-        if self.threads == 0 || cores == 0 {
-            return Err(Error::NoThreads);
-        }
-        if cores > available || self.threads > available.max(1024) {
-            return Err(Error::TooManyCores {
-                asked: cores.max(self.threads),
-                machine: self.machine.name().to_owned(),
-                available,
-            });
-        }
-        let mut seen = vec![false; available];
-        for &core in self.cores.iter().flatten() {
-            match seen.get_mut(core as usize) {
-                None => {
-                    return Err(Error::NoSuchCore {
-                        core,
-                        machine: self.machine.name().to_owned(),
-                        available,
-                    });
-                }
-                Some(true) => return Err(Error::CoreTwice(core)),
-                Some(free) => *free = true,
-            }
-        }
-        Ok(())
     }
 }
 
@@ -501,20 +364,5 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         HOLDER.store(0, Ordering::Release);
-    }
-}
-
-impl Machine {
-    /// Executes a closure on `threads` simulated cores, with the thread's number.
-    ///
-    /// # Errors
-    /// See [`Simulation::start`] and [`Session::each`].
-    pub fn run<R, F>(&self, threads: usize, closure: F) -> Result<Report<R>, Error>
-    where
-        R: Send,
-        F: Fn(usize) -> R + Sync,
-    {
-        let mut session = Simulation::on(self).threads(threads).start()?;
-        Ok(session.each(closure)?)
     }
 }

@@ -172,7 +172,10 @@ fn demangled(name: &str) -> String {
 }
 
 fn is_library(file: &str) -> bool {
-    file.starts_with("/rustc/") || file.contains("/rustlib/src/") || file.contains("/library/std/")
+    file.starts_with("/rustc/")
+        || file.starts_with("/rust/deps/")
+        || file.contains("/rustlib/src/")
+        || file.contains("/library/std/")
 }
 
 /// Leaves out where the sources lay when they were compiled.

@@ -16,7 +16,7 @@ use crate::lend::Lender;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
 use crate::report::Counts;
-use crate::session::Simulation;
+use crate::simulation::Simulation;
 use crate::spin::Spin;
 use crate::time::{NANOSECOND, Time};
 use crate::translate::{Costs, Special, Translator};
