@@ -143,6 +143,11 @@ impl Coherence {
         }
     }
 
+    /// Whether a transfer of the line is not over before `now`.
+    pub(crate) fn is_under_way(&self, line: LineId, now: Time) -> bool {
+        self.lines[line.0 as usize].free >= now
+    }
+
     /// Whether no core has the line, so that it comes from memory.
     pub(crate) fn is_in_memory(&self, line: LineId) -> bool {
         self.sharers(line).iter().all(|&word| word == 0)

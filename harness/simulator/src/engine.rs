@@ -73,6 +73,17 @@ impl Core {
     }
 }
 
+/// An access that does not hit.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    address: u64,
+    write: bool,
+    /// Whether it is the last of its block.
+    last: bool,
+    /// How much of the block's cost lies behind it.
+    remaining: u32,
+}
+
 /// What became of an exit.
 pub(crate) enum Next {
     /// The thread goes on.
@@ -268,11 +279,14 @@ impl Engine {
                 core.context.vector_loaded = 1;
                 core.spin.disturb();
             }
-            Kind::Access { bytes, write, .. } => {
+            Kind::Access { bytes, write, last } => {
                 let address = core.context.address;
                 let block = core.context.block;
                 if rip == self.translator.blocks[block as usize].rip {
                     core.spin.missed(block, exit, address);
+                }
+                if address % 64 + u64::from(bytes) <= 64 {
+                    return Ok(self.access(at, exit, Wanted { address, write, last, remaining }));
                 }
                 return Ok(self.accesses(at, exit, remaining, &[(address, bytes.into(), write)]));
             }
@@ -321,6 +335,39 @@ impl Engine {
             return Next::Go;
         }
         self.enqueue(at, time);
+        Next::Wait
+    }
+
+    /// Asks for one line, if it is the core's turn.
+    ///
+    /// The access itself is executed when the line is there. If nothing else of its block touches
+    /// memory, and nobody is still at work on the line, nobody can tell whether it was executed
+    /// at once, and it is: a core that wants the line from now on gets it after this one.
+    fn access(&mut self, at: usize, exit: u32, wanted: Wanted) -> Next {
+        let Wanted { address, write, last, remaining } = wanted;
+        let line = address & !63;
+        let id = self.coherence.line(line);
+        let core = &mut self.cores[at];
+        if let Some(owns) = self.coherence.hit(id, core.cpu, write) {
+            core.context.may(line, owns);
+            return Next::Go;
+        }
+        let now = core.time - Time::from(remaining);
+        if now >= self.limit || write && self.wakes_spinners(at, &[(address, 1, true)], now) {
+            return self.wait_for_turn(at, exit, now);
+        }
+        let at_once = last && !self.coherence.is_under_way(id, now);
+        let stall = self.fetch(at, line, id, write, now);
+        let core = &mut self.cores[at];
+        core.time += stall;
+        core.counts.stall_ps += stall;
+        if write {
+            self.limit = self.limit_of(at); // woken cores may come before it now
+        }
+        if at_once || now + stall < self.limit {
+            return Next::Go;
+        }
+        self.enqueue(at, now + stall);
         Next::Wait
     }
 

@@ -8,7 +8,7 @@ use iced_x86::{
 
 use super::assembler::{entry_of, of, spill};
 use super::registers::{self, GENERAL, Set};
-use super::{Decoded, Exit, Kind, Repair, Repeat, Stub, Translator, ending};
+use super::{Decoded, Exit, Kind, Repair, Repeat, Stub, Translator};
 use crate::context::{Context, HIT_ENTRIES};
 
 /// What is known at an instruction.
@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) flags: bool,
     /// Registers that matter before it.
     pub(crate) live: Set,
+    /// Whether no later instruction of its block has an access.
+    pub(crate) last: bool,
 }
 
 /// A probe of the core's tables, as far as its stub must know it.
@@ -96,16 +98,16 @@ impl Translator {
     pub(crate) fn accesses(&mut self, instruction: &Instruction, state: State) {
         let used: Vec<UsedMemory> = self.info.info(instruction).used_memory().to_vec();
         let registers = registers::used(&mut self.info, instruction);
-        let locked = ending::is_locked(instruction);
-        for memory in &used {
-            let (reads, writes) = direction(memory.access());
-            if !reads && !writes {
-                continue;
-            }
+        let is_access = |memory: &&UsedMemory| direction(memory.access()) != (false, false);
+        let mut left = used.iter().filter(is_access).count();
+        for memory in used.iter().filter(is_access) {
+            let (_, writes) = direction(memory.access());
+            left -= 1;
+            let state = State { last: state.last && left == 0, ..state };
             let bytes = memory.memory_size().size();
             match place(memory) {
                 Some(place) if (1..=64).contains(&bytes) && one_line(place, bytes) => {
-                    self.probe(place, bytes as u8, writes, locked, registers, state);
+                    self.probe(place, bytes as u8, writes, registers, state);
                 }
                 _ => {
                     let index = self.computed.len() as u32;
@@ -125,15 +127,7 @@ impl Translator {
     }
 
     /// Looks whether the line is known to hit, and asks the engine if not.
-    fn probe(
-        &mut self,
-        place: Place,
-        bytes: u8,
-        write: bool,
-        locked: bool,
-        used: Set,
-        state: State,
-    ) {
+    fn probe(&mut self, place: Place, bytes: u8, write: bool, used: Set, state: State) {
         let table = if write { offset_of!(Context, writes) } else { offset_of!(Context, loads) };
         let mut taken = used.including(Register::RSP);
         if state.flags {
@@ -179,7 +173,7 @@ impl Translator {
             self.assembler.restore_flags();
         }
         self.put_back(&probe);
-        let kind = Kind::Access { bytes, write, locked };
+        let kind = Kind::Access { bytes, write, last: state.last };
         let State { rip, remaining, .. } = state;
         let resume = self.assembler.here();
         let exit = self.exit(Exit { rip, resume, remaining, kind });

@@ -111,6 +111,7 @@ impl Translator {
                     remaining: self.costs.instruction as u32,
                     flags: flags[at] != 0,
                     live: live[at],
+                    last: true,
                 };
                 self.branch(&last, state);
             }

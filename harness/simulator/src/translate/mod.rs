@@ -110,8 +110,8 @@ pub(crate) enum Kind {
         bytes: u8,
         /// Whether it writes.
         write: bool,
-        /// Whether it is a locked read-modify-write.
-        locked: bool,
+        /// Whether it is the last access of its block.
+        last: bool,
     },
     /// An access whose address the engine has to compute.
     Computed {
@@ -408,6 +408,7 @@ impl Translator {
             Ending::Special(special) if special.is_instruction() => decoded.len() - 1,
             _ => decoded.len(),
         };
+        let last_access = self.last_access(&decoded);
         for (i, one) in decoded[..straight].iter().enumerate() {
             self.places.insert(self.assembler.here(), one.instruction.ip());
             let state = access::State {
@@ -415,6 +416,7 @@ impl Translator {
                 remaining: after[i],
                 flags: live_flags[i] != 0,
                 live: live_registers[i],
+                last: last_access.is_none_or(|last| i >= last),
             };
             self.plain(one, state);
         }
@@ -517,6 +519,15 @@ impl Translator {
         let known = matter | open;
         self.flags_before.insert(rip, known);
         known
+    }
+
+    /// Gives the last instruction with an access.
+    fn last_access(&mut self, decoded: &[Decoded]) -> Option<usize> {
+        let has_access = |one: &Decoded| {
+            let memory = self.info.info(&one.instruction).used_memory();
+            memory.iter().any(|memory| access::direction(memory.access()) != (false, false))
+        };
+        decoded.iter().rposition(has_access)
     }
 
     /// Gives the block's cost, and for each instruction the part of it that begins there.
