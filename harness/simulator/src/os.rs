@@ -101,6 +101,24 @@ fn remapped(call: &Call) -> Option<core::ops::Range<u64>> {
     }
 }
 
+/// Whether a call may write to its caller's memory: spinners must have seen what was there before.
+fn may_write(number: u64) -> bool {
+    !matches!(
+        number as libc::c_long,
+        libc::SYS_futex
+            | libc::SYS_sched_yield
+            | libc::SYS_gettid
+            | libc::SYS_getpid
+            | libc::SYS_madvise
+            | libc::SYS_mprotect
+            | libc::SYS_mmap
+            | libc::SYS_munmap
+            | libc::SYS_brk
+            | libc::SYS_write
+            | libc::SYS_membarrier
+    )
+}
+
 impl Engine {
     /// Forgets which registers contexts hold, before all threads begin anew.
     pub(crate) fn vacate(&mut self) {
@@ -251,6 +269,11 @@ impl Engine {
         }
         let Some(thread) = self.cores[at].thread else { return Ok(Next::Wait) };
         self.now = now;
+        let number = self.cores[at].context.registers[register::RAX];
+        if may_write(number) && self.wakes_all(at, now) {
+            return Ok(self.wait_for_turn(at, exit, now));
+        }
+        self.threads[thread].rip = next;
         let core = &mut self.cores[at];
         let registers = &mut core.context.registers;
         use register as r;
@@ -272,7 +295,6 @@ impl Engine {
         let caller = Caller { thread, cpu: core.cpu, now };
         let answer = self.kernel.call(caller, &call);
         self.cores[at].time += answer.cost;
-        self.threads[thread].rip = next;
         self.effects(at, now)?;
         match answer.outcome {
             Outcome::Return(value) => self.cores[at].context.registers[r::RAX] = value as u64,
@@ -338,8 +360,6 @@ impl Engine {
         while let Some(effect) = self.kernel.take_effect() {
             match effect {
                 Effect::Written { address, bytes } => {
-                    let written = [(address, bytes, true)];
-                    self.wakes_spinners(at, &written, now);
                     for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
                         let id = self.coherence.line(line << 6);
                         let cpu = self.cores[at].cpu;

@@ -123,12 +123,11 @@ impl Drop for Close<'_> {
 fn serve(settings: &Simulation, host: Host, desk: &Desk) {
     let _signals = NoSignals::new();
     let made = HandlerStack::new().map_err(Error::Thread).and_then(|stack| {
-        let lenders = Workshop::lenders(settings)?;
         if settings.native {
-            return Ok((stack, Workshop::native(lenders), None));
+            return Ok((stack, Workshop::native(settings)?, None));
         }
         let engine = EngineThread::enter().map_err(Error::from)?;
-        Ok((stack, Workshop::new(settings, host, lenders)?, Some(engine)))
+        Ok((stack, Workshop::new(settings, host)?, Some(engine)))
     });
     match made {
         Err(error) => desk.set(DeskState::Refused(error)),

@@ -42,22 +42,30 @@ pub(crate) struct RunCounts {
 }
 
 impl Workshop {
-    /// Creates the threads that lend.
-    pub(crate) fn lenders(settings: &Simulation) -> Result<Vec<Lender>, Error> {
-        (0..settings.threads).map(|i| Lender::new(i).map_err(Error::Thread)).collect()
+    /// Creates the threads that lend; all of them or none.
+    fn lenders(settings: &Simulation) -> Result<Vec<Lender>, Error> {
+        own_arenas();
+        let mut lenders = Vec::with_capacity(settings.threads);
+        for index in 0..settings.threads {
+            match Lender::new(index) {
+                Ok(lender) => lenders.push(lender),
+                Err(error) => {
+                    lenders.into_iter().for_each(Lender::release);
+                    return Err(Error::Thread(error));
+                }
+            }
+        }
+        Ok(lenders)
     }
 
     /// Threads that run by themselves.
-    pub(crate) fn native(lenders: Vec<Lender>) -> Self {
-        Self { engine: None, lenders, seed: 0, budget: 0, broken: false }
+    pub(crate) fn native(settings: &Simulation) -> Result<Self, Error> {
+        let lenders = Self::lenders(settings)?;
+        Ok(Self { engine: None, lenders, seed: 0, budget: 0, broken: false })
     }
 
     /// Makes the engine.
-    pub(crate) fn new(
-        settings: &Simulation,
-        host: Host,
-        lenders: Vec<Lender>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(settings: &Simulation, host: Host) -> Result<Self, Error> {
         let machine = &settings.machine;
         let costs = Costs {
             instruction: machine.instructions_ps(1).max(1),
@@ -67,6 +75,7 @@ impl Workshop {
         };
         let translator =
             Translator::new(costs, intercepted()).map_err(Error::NoExecutableMemory)?;
+        let lenders = Self::lenders(settings)?;
         let cpus: Vec<u32> =
             settings.cores.clone().unwrap_or_else(|| (0..settings.threads as u32).collect());
         let mut core_of_cpu = vec![0; CORES];
@@ -210,6 +219,18 @@ fn run_natively(
     first_ended();
     let none = Counts::default();
     RunCounts { cores: vec![none; lenders.len()], total: none, window: none }
+}
+
+/// Gives every thread an arena of the C library's allocator, as a machine with that many cores
+/// would: it allows eight for each core of this host, and more threads would share with the
+/// program's own, whose locks a stopped thread may hold.
+fn own_arenas() {
+    #[cfg(target_env = "gnu")]
+    {
+        const M_ARENA_MAX: libc::c_int = -8;
+        // SAFETY: sets a limit of the allocator.
+        unsafe { libc::mallopt(M_ARENA_MAX, 8 * CORES as libc::c_int) };
+    }
 }
 
 /// Functions that are not executed but answered.
