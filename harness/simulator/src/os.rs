@@ -351,7 +351,8 @@ impl Engine {
             self.registers(woken.thread)[register::RAX] = woken.value as u64;
             self.make_ready(woken.thread, woken.at)?;
         }
-        self.timer = self.kernel.next_deadline().unwrap_or(Time::MAX);
+        // The end of time is a deadline as well: whoever waits for it sleeps.
+        self.timer = self.kernel.next_deadline().map_or(Time::MAX, |end| end.min(Time::MAX - 1));
         Ok(())
     }
 
