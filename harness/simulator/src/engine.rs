@@ -9,6 +9,7 @@
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::coherence::{Access, Coherence, LineId, Source};
 use crate::context::{Context, register};
@@ -122,6 +123,8 @@ pub(crate) struct Engine {
     pub(crate) window: Option<Counts>,
     /// When the budget ends.
     pub(crate) deadline: Time,
+    /// When the run ends, by the host's clock.
+    pub(crate) give_up_at: Option<Instant>,
     /// Ends the run early.
     pub(crate) interrupt: Arc<AtomicBool>,
     /// The core that GS points to.
@@ -142,6 +145,9 @@ impl Engine {
         faults::watch(self.translator.code_range());
         self.current = usize::MAX;
         while self.unfinished > 0 {
+            if self.give_up_at.is_some_and(|end| Instant::now() > end) {
+                return Err(Halt::Interrupted);
+            }
             let next = self.queue.first();
             if self.timer <= next.map_or(LATEST, |next| next.time()) {
                 self.now = self.timer;

@@ -63,3 +63,18 @@ pub(crate) enum Halt {
         status: i32,
     },
 }
+
+impl Halt {
+    /// Gives the core whose thread stopped the run, if one did.
+    pub(crate) fn core(&self) -> Option<usize> {
+        match self {
+            Self::Fault { core, .. }
+            | Self::Instruction { core, .. }
+            | Self::Forbidden { core, .. }
+            | Self::ThreadExit { core }
+            | Self::Refused { core, .. }
+            | Self::Exit { core, .. } => Some(*core),
+            Self::Interrupted | Self::Budget | Self::Stuck | Self::TooMuchCode => None,
+        }
+    }
+}

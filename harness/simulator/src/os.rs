@@ -5,14 +5,16 @@
 //! or ends takes the first ready one that may run there. While threads are ready and no core is
 //! free, a running thread gives way when its time slice is over.
 
+use core::time::Duration;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use crate::context::{VectorState, register};
 use crate::engine::{Engine, Next};
 use crate::guest_memory;
 use crate::halt::Halt;
 use crate::kernel::{Call, Caller, Effect, Outcome};
-use crate::time::Time;
+use crate::time::{NANOSECOND, Time};
 
 /// A thread and what it has when no core holds it.
 pub(crate) struct Thread {
@@ -329,6 +331,25 @@ impl Engine {
         let time = self.cores[at].time;
         self.enqueue(at, time);
         Ok(Next::Wait)
+    }
+
+    /// One thread stopped the run: lets the others go on for a while, so that they let go of locks
+    /// that the program itself needs, the allocator's say. What becomes of them is not told.
+    pub(crate) fn let_others_end(&mut self, mut halt: Halt) {
+        const SIMULATED: Time = 100_000_000 * NANOSECOND;
+        const REAL: Duration = Duration::from_secs(1);
+        self.deadline = self.deadline.min(self.now + SIMULATED);
+        self.give_up_at = Some(Instant::now() + REAL);
+        while let Some(at) = halt.core() {
+            self.unfinished -= 1;
+            if self.next_thread(at).is_err() {
+                return;
+            }
+            match self.run(&mut || ()) {
+                Ok(()) => return,
+                Err(another) => halt = another,
+            }
+        }
     }
 
     fn yields(&mut self, at: usize, thread: usize, next: u64) -> Result<(), Halt> {

@@ -117,6 +117,7 @@ impl Workshop {
             unfinished: 0,
             window: None,
             deadline: 0,
+            give_up_at: None,
             interrupt: settings.interrupt.clone(),
             current: usize::MAX,
             limit: 0,
@@ -146,7 +147,9 @@ impl Workshop {
             start(engine, lenders, Begin { threads, entry, task, time: begin, seed: *seed });
         if let Err(halt) = started.and_then(|()| engine.run(first_ended)) {
             *broken = true;
-            return Err(Box::new(explain(engine, lenders, &halt)));
+            let stopped = explain(engine, lenders, &halt);
+            engine.let_others_end(halt);
+            return Err(Box::new(stopped));
         }
         let since =
             |counts: Counts| Counts { time_ps: counts.time_ps.saturating_sub(begin), ..counts };
