@@ -77,7 +77,7 @@ fn make(lock: &str) -> Box<dyn Loop> {
     match lock {
         "ticket" => Box::new(Ours::<locks::TicketLock>::default()),
         "mcs" => Box::new(Ours::<locks::McsLock>::default()),
-        "futex" => Box::new(Ours::<locks::FutexLock>::default()),
+        "futex" => Box::new(Ours::<locks::FutexLock<locks::LinuxFutex>>::default()),
         _ => Box::new(ParkingLot::default()),
     }
 }

@@ -15,7 +15,7 @@ use crate::coherence::{Access, Coherence, LineId, Source};
 use crate::context::{Context, register};
 use crate::enter;
 use crate::faults;
-use crate::halt::Halt;
+use crate::halt::{Halt, stop};
 use crate::kernel::{self, Kernel, PAGE_BYTES};
 use crate::machine::Machine;
 use crate::os::{Ready, Thread};
@@ -140,13 +140,13 @@ impl Engine {
     ///
     /// # Errors
     /// What stopped the run before.
-    pub(crate) fn run(&mut self, first_ended: &mut dyn FnMut()) -> Result<(), Halt> {
+    pub(crate) fn run(&mut self, first_ended: &mut dyn FnMut()) -> Result<(), Box<Halt>> {
         let all = self.unfinished;
         faults::watch(self.translator.code_range());
         self.current = usize::MAX;
         while self.unfinished > 0 {
             if self.give_up_at.is_some_and(|end| Instant::now() > end) {
-                return Err(Halt::Interrupted);
+                return stop(Halt::Interrupted);
             }
             let next = self.queue.first();
             if self.timer <= next.map_or(LATEST, |next| next.time()) {
@@ -157,10 +157,10 @@ impl Engine {
             }
             let Some(next) = next else {
                 // Somebody sleeps for longer than simulated time lasts, or nobody does.
-                return Err(if self.timer < Time::MAX { Halt::Budget } else { Halt::Stuck });
+                return stop(if self.timer < Time::MAX { Halt::Budget } else { Halt::Stuck });
             };
             if next.time() > self.deadline {
-                return Err(Halt::Budget);
+                return stop(Halt::Budget);
             }
             self.now = next.time();
             self.step(self.core_of_rank[next.rank() as usize] as usize)?;
@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// Runs a core until another one comes first.
-    fn step(&mut self, at: usize) -> Result<(), Halt> {
+    fn step(&mut self, at: usize) -> Result<(), Box<Halt>> {
         if core::mem::take(&mut self.cores[at].stands) && self.has_to_give_way(at) {
             let rip = self.cores[at].thread.map_or(0, |thread| self.threads[thread].rip);
             return self.give_way(at, rip);
@@ -226,7 +226,7 @@ impl Engine {
         }
         loop {
             if self.interrupt.load(Ordering::Relaxed) {
-                return Err(Halt::Interrupted);
+                return stop(Halt::Interrupted);
             }
             let longest = self.longest;
             let core = &mut self.cores[at];
@@ -250,7 +250,7 @@ impl Engine {
     }
 
     /// Settles the matter for which generated code was left.
-    fn settle(&mut self, at: usize, exit: u32) -> Result<Next, Halt> {
+    fn settle(&mut self, at: usize, exit: u32) -> Result<Next, Box<Halt>> {
         let Exit { rip, resume, remaining, kind } = self.translator.exits[exit as usize];
         let core = &mut self.cores[at];
         core.context.resume = resume;
@@ -262,7 +262,7 @@ impl Engine {
             Kind::Rest => {
                 core.context.vector_loaded = 0;
                 if core.time > self.deadline {
-                    return Err(Halt::Budget);
+                    return stop(Halt::Budget);
                 }
                 if self.has_to_give_way(at) {
                     return self.stand_at(at, rip);
@@ -303,15 +303,15 @@ impl Engine {
             Kind::Repeat(repeat) => return Ok(self.repeat(at, exit, remaining, repeat)),
             Kind::Repeated(repeat) => self.repeated(at, repeat),
             Kind::Special(special) => return self.special(at, exit, special, resume),
-            Kind::Fault => return Err(self.fault(at)),
+            Kind::Fault => return stop(self.fault(at)),
         }
         Ok(Next::Go)
     }
 
     /// Gives the block at an address, with room left for more.
-    pub(crate) fn block(&mut self, rip: u64) -> Result<u32, Halt> {
+    pub(crate) fn block(&mut self, rip: u64) -> Result<u32, Box<Halt>> {
         if self.translator.is_full() {
-            return Err(Halt::TooMuchCode);
+            return stop(Halt::TooMuchCode);
         }
         Ok(self.translator.block_at(rip))
     }

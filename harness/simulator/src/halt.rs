@@ -64,6 +64,11 @@ pub(crate) enum Halt {
     },
 }
 
+/// Stops the run. The reason is boxed, so that results without one fit into registers.
+pub(crate) fn stop<T>(halt: Halt) -> Result<T, Box<Halt>> {
+    Err(Box::new(halt))
+}
+
 impl Halt {
     /// Gives the core whose thread stopped the run, if one did.
     pub(crate) fn core(&self) -> Option<usize> {

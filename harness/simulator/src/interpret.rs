@@ -6,7 +6,7 @@ use core::arch::x86_64::{__cpuid_count, CpuidResult};
 use crate::context::register;
 use crate::engine::{Engine, Next};
 use crate::guest_memory;
-use crate::halt::Halt;
+use crate::halt::{Halt, stop};
 use crate::kernel::{Call, Caller, Outcome};
 use crate::translate::{Special, Vdso};
 use crate::valgrind_cpuid;
@@ -19,7 +19,7 @@ impl Engine {
         exit: u32,
         special: Special,
         next: u64,
-    ) -> Result<Next, Halt> {
+    ) -> Result<Next, Box<Halt>> {
         self.cores[at].context.vector_loaded = 0;
         self.cores[at].spin.disturb();
         match special {
@@ -46,16 +46,16 @@ impl Engine {
             Special::Forbidden(function) => {
                 // As after the call that led here: the stack shows who called.
                 let rip = self.translator.exits[exit as usize].rip;
-                return Err(Halt::Forbidden { core: at, rip, function });
+                return stop(Halt::Forbidden { core: at, rip, function });
             }
             Special::Breakpoint => {
                 let rip = self.translator.exits[exit as usize].rip;
                 let signal = libc::SIGTRAP;
-                return Err(Halt::Fault { core: at, rip, signal, address: None });
+                return stop(Halt::Fault { core: at, rip, signal, address: None });
             }
             Special::Illegal | Special::Unmapped | Special::Unsupported => {
                 let rip = self.translator.exits[exit as usize].rip;
-                return Err(Halt::Instruction { core: at, rip, special });
+                return stop(Halt::Instruction { core: at, rip, special });
             }
         }
         let block = self.block(next)?;
@@ -144,7 +144,7 @@ impl Engine {
 
     /// A function that the kernel put into the process: answered as the system call that it
     /// spares, at the cost of some instructions.
-    fn vdso(&mut self, at: usize, function: Vdso) -> Result<Next, Halt> {
+    fn vdso(&mut self, at: usize, function: Vdso) -> Result<Next, Box<Halt>> {
         const INSTRUCTIONS: u64 = 60;
         let number = match function {
             Vdso::ClockGettime => libc::SYS_clock_gettime,
@@ -166,14 +166,14 @@ impl Engine {
         let answer = self.kernel.call(caller, &call);
         let Outcome::Return(value) = answer.outcome else {
             let reason = "a function of the kernel's that does not return".into();
-            return Err(Halt::Refused { core: at, reason });
+            return stop(Halt::Refused { core: at, reason });
         };
         while self.kernel.take_effect().is_some() {}
         let core = &mut self.cores[at];
         core.context.registers[r::RAX] = value as u64;
         let stack = core.context.registers[r::RSP];
         let Some(back) = guest_memory::read::<u64>(stack) else {
-            return Err(Halt::Fault {
+            return stop(Halt::Fault {
                 core: at,
                 rip: 0,
                 signal: libc::SIGSEGV,

@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::context::{VectorState, register};
 use crate::engine::{Engine, Next};
 use crate::guest_memory;
-use crate::halt::Halt;
+use crate::halt::{Halt, stop};
 use crate::kernel::{Call, Caller, Effect, Outcome};
 use crate::time::{NANOSECOND, Time};
 
@@ -132,7 +132,7 @@ impl Engine {
     }
 
     /// Lets a thread run on an idle core from `time` on.
-    pub(crate) fn put_on(&mut self, thread: usize, at: usize, time: Time) -> Result<(), Halt> {
+    pub(crate) fn put_on(&mut self, thread: usize, at: usize, time: Time) -> Result<(), Box<Halt>> {
         if self.cores[at].resident != Some(thread) {
             if let Some(old) = self.cores[at].resident {
                 self.move_out(old, at);
@@ -207,7 +207,7 @@ impl Engine {
     }
 
     /// A thread can run from `time` on: on an idle core, or behind others.
-    pub(crate) fn make_ready(&mut self, thread: usize, time: Time) -> Result<(), Halt> {
+    pub(crate) fn make_ready(&mut self, thread: usize, time: Time) -> Result<(), Box<Halt>> {
         let last = self.threads[thread].last;
         let idle = |at: &usize| self.cores[*at].thread.is_none() && self.may_run(thread, *at);
         let place = Some(last).filter(idle).or_else(|| (0..self.cores.len()).find(idle));
@@ -222,7 +222,7 @@ impl Engine {
     }
 
     /// A core has no thread any more: takes the first ready one that may run there.
-    fn next_thread(&mut self, at: usize) -> Result<(), Halt> {
+    fn next_thread(&mut self, at: usize) -> Result<(), Box<Halt>> {
         self.cores[at].thread = None;
         self.queue.remove(self.cores[at].rank);
         let found = self.ready.0.iter().position(|&thread| self.may_run(thread, at));
@@ -241,7 +241,7 @@ impl Engine {
     }
 
     /// The thread of a core, which stands at a block, goes behind the ready ones.
-    pub(crate) fn give_way(&mut self, at: usize, rip: u64) -> Result<(), Halt> {
+    pub(crate) fn give_way(&mut self, at: usize, rip: u64) -> Result<(), Box<Halt>> {
         let Some(thread) = self.cores[at].thread else { return Ok(()) };
         self.cores[at].counts.context_switches += 1;
         self.threads[thread].rip = self.restart(thread, rip);
@@ -264,7 +264,7 @@ impl Engine {
     }
 
     /// The thread of a core calls the kernel; `next` is the instruction after the call.
-    pub(crate) fn syscall(&mut self, at: usize, exit: u32, next: u64) -> Result<Next, Halt> {
+    pub(crate) fn syscall(&mut self, at: usize, exit: u32, next: u64) -> Result<Next, Box<Halt>> {
         let now = self.cores[at].time;
         if now >= self.limit {
             return Ok(self.wait_for_turn(at, exit, now));
@@ -291,7 +291,7 @@ impl Engine {
             let reason = "code that was executed shall be mapped anew or protected, and code that \
                           changes is not simulated"
                 .into();
-            return Err(Halt::Refused { core: at, reason });
+            return stop(Halt::Refused { core: at, reason });
         }
         let core = &self.cores[at];
         let caller = Caller { thread, cpu: core.cpu, now };
@@ -309,9 +309,9 @@ impl Engine {
                 self.cores[at].counts.context_switches += 1;
                 self.next_thread(at)?;
             }
-            Outcome::ExitThread => return Err(Halt::ThreadExit { core: at }),
-            Outcome::ExitProcess(status) => return Err(Halt::Exit { core: at, status }),
-            Outcome::Refused(reason) => return Err(Halt::Refused { core: at, reason }),
+            Outcome::ExitThread => return stop(Halt::ThreadExit { core: at }),
+            Outcome::ExitProcess(status) => return stop(Halt::Exit { core: at, status }),
+            Outcome::Refused(reason) => return stop(Halt::Refused { core: at, reason }),
         }
         self.wake_up()?;
         if self.cores[at].thread != Some(thread) {
@@ -321,7 +321,7 @@ impl Engine {
     }
 
     /// A core's thread stands at the beginning of a block that the engine chose.
-    pub(crate) fn stand_at(&mut self, at: usize, rip: u64) -> Result<Next, Halt> {
+    pub(crate) fn stand_at(&mut self, at: usize, rip: u64) -> Result<Next, Box<Halt>> {
         let block = self.block(rip)?;
         self.cores[at].context.resume = self.translator.blocks[block as usize].entry;
         self.cores[at].stands = true;
@@ -335,7 +335,7 @@ impl Engine {
 
     /// One thread stopped the run: lets the others go on for a while, so that they let go of locks
     /// that the program itself needs, the allocator's say. What becomes of them is not told.
-    pub(crate) fn let_others_end(&mut self, mut halt: Halt) {
+    pub(crate) fn let_others_end(&mut self, mut halt: Box<Halt>) {
         const SIMULATED: Time = 100_000_000 * NANOSECOND;
         const REAL: Duration = Duration::from_secs(1);
         self.deadline = self.deadline.min(self.now + SIMULATED);
@@ -352,7 +352,7 @@ impl Engine {
         }
     }
 
-    fn yields(&mut self, at: usize, thread: usize, next: u64) -> Result<(), Halt> {
+    fn yields(&mut self, at: usize, thread: usize, next: u64) -> Result<(), Box<Halt>> {
         if !self.may_run(thread, at) {
             // It moved itself away from this core.
             self.cores[at].counts.context_switches += 1;
@@ -367,7 +367,7 @@ impl Engine {
     }
 
     /// Threads that the kernel woke become ready.
-    pub(crate) fn wake_up(&mut self) -> Result<(), Halt> {
+    pub(crate) fn wake_up(&mut self) -> Result<(), Box<Halt>> {
         while let Some(woken) = self.kernel.take_woken() {
             self.registers(woken.thread)[register::RAX] = woken.value as u64;
             self.make_ready(woken.thread, woken.at)?;
@@ -378,7 +378,7 @@ impl Engine {
     }
 
     /// What the kernel wrote on behalf of a core, the core wrote.
-    fn effects(&mut self, at: usize, now: Time) -> Result<(), Halt> {
+    fn effects(&mut self, at: usize, now: Time) -> Result<(), Box<Halt>> {
         while let Some(effect) = self.kernel.take_effect() {
             match effect {
                 Effect::Written { address, bytes } => {
@@ -399,7 +399,7 @@ impl Engine {
     }
 
     /// A thread has returned from its first function.
-    pub(crate) fn ends(&mut self, at: usize, exit: u32) -> Result<Next, Halt> {
+    pub(crate) fn ends(&mut self, at: usize, exit: u32) -> Result<Next, Box<Halt>> {
         let now = self.cores[at].time;
         if now >= self.limit || self.wakes_all(at, now) {
             return Ok(self.wait_for_turn(at, exit, now));

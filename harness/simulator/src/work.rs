@@ -9,7 +9,7 @@ use crate::enter;
 use crate::error::{Error, Stopped};
 use crate::explain::explain;
 use crate::guest_memory;
-use crate::halt::Halt;
+use crate::halt::{Halt, stop};
 use crate::host::Host;
 use crate::kernel::{CpuSet, Kernel, ThreadIdentity};
 use crate::lend::Lender;
@@ -181,7 +181,7 @@ struct Begin {
 }
 
 /// Puts the threads on their cores, ready to begin.
-fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Halt> {
+fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Box<Halt>> {
     engine.queue.clear();
     engine.ready.clear();
     engine.vacate();
@@ -197,7 +197,7 @@ fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Ha
     for (thread, lender) in lenders.iter().enumerate().take(begin.threads) {
         let top = lender.top - 8;
         if guest_memory::write(top, enter::end_address()).is_none() {
-            return Err(Halt::Stuck); // its own stack is mapped as long as the lender sleeps
+            return stop(Halt::Stuck); // its own stack is mapped as long as the lender sleeps
         }
         engine.threads[thread].begin(begin.entry, top, begin.task, thread as u64);
         let at = thread % engine.cores.len();
