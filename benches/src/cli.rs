@@ -86,7 +86,7 @@ is kept)"
     /// Say what a metric means, its formula, and how it is measured
     #[command(after_help = crate::explain_command::HELP)]
     Explain(crate::explain_command::ExplainArgs),
-    /// Count instructions and locked operations exactly, under callgrind
+    /// Count instructions and locked operations exactly, by callgrind and by the simulator
     #[command(after_help = "\
 Examples:
   manycore count
@@ -94,7 +94,10 @@ Examples:
   manycore count --check goldens.json        any difference fails
   manycore count --approve goldens.json      after a look at the differences
 
-One thread, nobody contends. Instructions per operation are (I(2n) - I(n)) / n of the same loop
+  manycore count --engine simulated          without valgrind
+
+One thread, nobody contends. Both engines run the same command of this program and must agree to
+the instruction; a row about which they do not is broken. Instructions per operation are (I(2n) - I(n)) / n of the same loop
 that `manycore sweep` times; the null row is the loop without the primitive.
 Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     Count(Box<CountArgs>),
@@ -266,6 +269,9 @@ pub(crate) struct CountArgs {
     /// Only these variants; `*` and `?` are wild
     #[arg(long, value_name = "GLOBS", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
+    /// Who counts: callgrind, simulated; both if not said
+    #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
+    pub(crate) engine: Vec<String>,
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
     /// Operations of the shorter run; the longer one makes twice as many

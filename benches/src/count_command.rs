@@ -1,5 +1,5 @@
-//! `manycore count`: exact instructions and locked operations, and their comparison with approved
-//! ones.
+//! `manycore count`: exact instructions and locked operations by two engines that must agree, and
+//! their comparison with approved ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use topology::Topology;
 
 use crate::cli::CountArgs;
+use crate::count::{Counted, Engines};
 use crate::exit::Failure;
 use crate::stdout::{self, note};
 use crate::{count, rows, select, sweep_command};
@@ -41,7 +42,7 @@ struct Golden {
 /// When the command line asks for what cannot be, valgrind is missing, or counts differ.
 pub(crate) fn run(arguments: &CountArgs) -> Result<(), Failure> {
     let chosen = select::variants(rows::all(), &arguments.primitive, &arguments.variant)?;
-    let callgrind = Callgrind::find().map_err(|reason| Failure::Failed(reason.to_string()))?;
+    let engines = engines(&arguments.engine)?;
     let topology = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
     let header = sweep_command::header(&topology);
     if arguments.json {
@@ -50,12 +51,11 @@ pub(crate) fn run(arguments: &CountArgs) -> Result<(), Failure> {
     let workload = arguments.workload.workload();
     let mut counted = Vec::new();
     for variant in &chosen {
-        let (point, functions) =
-            count::point(&callgrind, &variant.row, &workload, arguments.ops, &header.run);
+        let row = count::row(&engines, &variant.row, &workload, arguments.ops, &header.run);
         if arguments.json {
-            print_record(&point)?;
+            row.points.iter().try_for_each(print_record)?;
         }
-        counted.push((point, functions));
+        counted.push(row);
     }
     let text = table(&counted, arguments.functions);
     if arguments.json {
@@ -63,7 +63,15 @@ pub(crate) fn run(arguments: &CountArgs) -> Result<(), Failure> {
     } else {
         stdout::print(&text)?;
     }
-    let points: Vec<&Point> = counted.iter().map(|(point, _)| point).collect();
+    let points: Vec<&Point> = counted.iter().flat_map(|row| &row.points).collect();
+    let differ: Vec<&str> = counted
+        .iter()
+        .filter(|row| row.agreement() == Some(false))
+        .filter_map(|row| Some(row.points.first()?.variant.as_str()))
+        .collect();
+    if !differ.is_empty() {
+        return Err(Failure::Failed(format!("the engines disagree about {}", differ.join(", "))));
+    }
     if let Some(file) = &arguments.approve {
         return approve(file, &points);
     }
@@ -73,39 +81,93 @@ pub(crate) fn run(arguments: &CountArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Finds the engines asked for; without valgrind the simulator counts alone, unless callgrind was
+/// named.
+fn engines(named: &[String]) -> Result<Engines, Failure> {
+    let mut engines = Engines::default();
+    let all = named.is_empty();
+    for name in named {
+        match name.as_str() {
+            "callgrind" => {}
+            "simulated" => engines.simulator = true,
+            other => {
+                return Err(Failure::Usage(format!(
+                    "--engine: `{other}` does not count; there are callgrind and simulated"
+                )));
+            }
+        }
+    }
+    engines.simulator |= all;
+    if all || named.iter().any(|name| name == "callgrind") {
+        match Callgrind::find() {
+            Ok(callgrind) => engines.callgrind = Some(callgrind),
+            Err(reason) if all => note(&format!("SKIPPED callgrind: {reason}")),
+            Err(reason) => return Err(Failure::Failed(reason.to_string())),
+        }
+    }
+    Ok(engines)
+}
+
 fn print_record(record: &impl Serialize) -> Result<(), Failure> {
     let line = serde_json::to_string(record);
     stdout::print(&line.map_err(|error| Failure::Failed(error.to_string()))?)
 }
 
-pub(crate) fn table(counted: &[(Point, Vec<Cost>)], with_functions: bool) -> String {
+/// The counts of each engine that counted, and whether they agree.
+pub(crate) fn table(counted: &[Counted], with_functions: bool) -> String {
+    let engines: Vec<&str> = ["callgrind", "simulated"]
+        .into_iter()
+        .filter(|engine| counted.iter().any(|row| row.by(engine).is_some()))
+        .collect();
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["primitive", "variant", "instructions/op", "RMWs/op", ""]);
-    for (point, functions) in counted {
-        let figure = |name: &str| {
-            let value = point.metrics.get(name).and_then(Metric::value);
-            value.map_or_else(|| "-".into(), |value| format!("{value}"))
+    let columns = |what: &str| -> Vec<String> {
+        let of = |engine: &&str| match engines.len() {
+            1 => what.to_owned(),
+            _ => format!("{what} {engine}"),
         };
-        let remark = match point.reasons.first() {
-            Some(reason) => reason.clone(),
-            None if with_functions => shares(functions),
-            None => String::new(),
-        };
-        table.add_row([
-            point.primitive.clone(),
-            point.variant.clone(),
-            figure("instructions_per_op"),
-            figure("rmw_per_op"),
-            remark,
-        ]);
+        engines.iter().map(of).collect()
+    };
+    let mut header = vec!["primitive".to_owned(), "variant".to_owned()];
+    header.extend(columns("instructions/op"));
+    header.extend(columns("RMWs/op"));
+    header.extend((engines.len() > 1).then(|| "agree".to_owned()));
+    header.push(String::new());
+    let numbers = header.len() - 3;
+    table.set_header(header);
+    for row in counted {
+        table.add_row(cells(row, &engines, with_functions));
     }
-    for column in [2, 3] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    for column in table.column_iter_mut().skip(2).take(numbers) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
+}
+
+fn cells(row: &Counted, engines: &[&str], with_functions: bool) -> Vec<String> {
+    let first = row.points.first();
+    let name = |of: fn(&Point) -> &String| first.map(of).cloned().unwrap_or_default();
+    let mut cells = vec![name(|point| &point.primitive), name(|point| &point.variant)];
+    for metric in ["instructions_per_op", "rmw_per_op"] {
+        cells.extend(engines.iter().map(|engine| {
+            let value = row.by(engine).and_then(|point| point.metrics.get(metric)?.value());
+            value.map_or_else(|| "-".into(), |value| value.to_string())
+        }));
+    }
+    if engines.len() > 1 {
+        cells.push(match row.agreement() {
+            Some(true) => "yes".into(),
+            Some(false) => "NO".into(),
+            None => "-".into(),
+        });
+    }
+    let reason = row.points.iter().find_map(|point| point.reasons.first());
+    cells.push(match reason {
+        Some(reason) => reason.clone(),
+        None if with_functions => shares(&row.functions),
+        None => String::new(),
+    });
+    cells
 }
 
 /// The functions that hold a hundredth of the instructions or more.

@@ -17,8 +17,8 @@ pub(crate) fn run(arguments: &MeasuredArgs) -> Result<(), Failure> {
     let variant = only(&arguments.primitive, &arguments.variant)?;
     let workload = arguments.workload.workload();
     if simulated::is_asked() {
-        let machine = Machine::named(DEFAULT_MACHINE)
-            .map_err(|error| Failure::Failed(error.to_string()))?;
+        let machine =
+            Machine::named(DEFAULT_MACHINE).map_err(|error| Failure::Failed(error.to_string()))?;
         let make = variant.row.make;
         return answer(simulated::measured(&machine, make, &workload, arguments.ops));
     }

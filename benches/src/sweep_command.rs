@@ -135,6 +135,7 @@ fn exact_counts(
         return stdout::print(&rows.collect::<Vec<_>>().join("\n"));
     }
     let callgrind = Callgrind::find().map_err(|reason| Failure::Failed(reason.to_string()))?;
+    let engines = count::Engines { callgrind: Some(callgrind), simulator: false };
     let header = header(topology);
     let mut records = Records::open(arguments)?;
     let done = records.measured_already(arguments, &header)?;
@@ -148,13 +149,17 @@ fn exact_counts(
             let kept = counted.len();
             return Err(Failure::Interrupted(format!("interrupted; kept {kept} points")));
         }
-        if done.contains(&sweep::key(&count::blank(row, &settings.workload, &header.run))) {
+        if done.contains(&sweep::key(&count::blank(
+            "callgrind",
+            row,
+            &settings.workload,
+            &header.run,
+        ))) {
             continue;
         }
-        let (point, functions) =
-            count::point(&callgrind, row, &settings.workload, ops, &header.run);
-        records.write(&point)?;
-        counted.push((point, functions));
+        let row = count::row(&engines, row, &settings.workload, ops, &header.run);
+        row.points.iter().try_for_each(|point| records.write(point))?;
+        counted.push(row);
     }
     let text = count_command::table(&counted, false);
     if arguments.json {
@@ -266,4 +271,3 @@ pub(crate) fn header(topology: &Topology) -> Run {
         other: Map::new(),
     }
 }
-

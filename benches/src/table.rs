@@ -19,11 +19,24 @@ pub(crate) fn text(points: &[Point], kinds: &Kinds) -> String {
         .into_iter()
         .map(|primitive| {
             let points: Vec<&Point> = points.iter().filter(|p| p.primitive == primitive).collect();
-            let head = format!("{primitive} (native, this host{})", common_workload(&points));
+            let measured_on = measured_on(&points);
+            let head = format!("{primitive} ({measured_on}{})", common_workload(&points));
             format!("{head}\n{}\n→ {}\n", table(&points), verdict(primitive, &points, kinds))
         })
         .collect();
     sections.join("\n")
+}
+
+/// What measured the points, and on which machine; those of a sweep have both in common.
+fn measured_on(points: &[&Point]) -> String {
+    points.first().map_or_else(String::new, |first| match first.machine.as_str() {
+        "this-host" => format!("{}, this host", first.engine),
+        machine => format!("{} {machine}", first.engine),
+    })
+}
+
+fn is_simulated(point: &Point) -> bool {
+    point.engine == "simulated"
 }
 
 /// The workload words that all points share.
@@ -47,8 +60,11 @@ fn table(points: &[&Point]) -> String {
     let mut header = vec!["threads", "variant"];
     header.extend(placements.then_some("placement"));
     header.extend(memories.then_some("memory"));
-    header.extend(["ns/op", "low–high", "Mops/s", "fairness", "syscalls/op", "status"]);
-    table.set_header(header);
+    header.extend(match points.first().is_some_and(|first| is_simulated(first)) {
+        true => SIMULATED,
+        false => ["ns/op", "low–high", "Mops/s", "fairness", "syscalls/op", "status"].as_slice(),
+    });
+    table.set_header(header.clone());
     let mut threads = 0;
     for point in points {
         let new_block = point.threads != threads;
@@ -63,7 +79,8 @@ fn table(points: &[&Point]) -> String {
         table.add_row(cells);
     }
     let fixed = 2 + usize::from(placements) + usize::from(memories);
-    for column in table.column_iter_mut().skip(fixed).take(5) {
+    let numbers = header.len() - fixed - 1;
+    for column in table.column_iter_mut().skip(fixed).take(numbers) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     if let Some(column) = table.column_mut(0) {
@@ -71,6 +88,18 @@ fn table(points: &[&Point]) -> String {
     }
     table.trim_fmt()
 }
+
+/// Columns of what is simulated: there is no interval, and more is counted.
+const SIMULATED: &[&str] = &[
+    "ns/op",
+    "Mops/s",
+    "fairness",
+    "instructions/op",
+    "transfers/op",
+    "cross-socket",
+    "syscalls/op",
+    "status",
+];
 
 fn figures(point: &Point) -> Vec<String> {
     let metric = |name: &str| point.metrics.get(name);
@@ -91,6 +120,23 @@ fn figures(point: &Point) -> Vec<String> {
         Some(reason) => format!("{}: {reason}", point.status),
         None => point.status.to_string(),
     };
+    if is_simulated(point) {
+        let distances = ["smt", "same_l3", "same_socket", "cross_socket"];
+        let transfers: Option<f64> = distances
+            .iter()
+            .map(|distance| metric(&format!("transfers_per_op.{distance}"))?.value())
+            .sum();
+        return vec![
+            value("ns_per_op", 1.0),
+            value("ops_per_s", 1e-6),
+            fairness,
+            value("instructions_per_op", 1.0),
+            transfers.map_or_else(String::new, short),
+            value("transfers_per_op.cross_socket", 1.0),
+            value("syscalls_per_op", 1.0),
+            status,
+        ];
+    }
     vec![
         value("ns_per_op", 1.0),
         interval,

@@ -56,12 +56,26 @@ fn assert_refused(output: &Output, code: i32, words: &[&str]) {
 
 #[test]
 fn usage_errors_exit_2_and_say_what_to_do() {
-    let cases: [(&[&str], &[&str]); 30] = [
+    let cases: [(&[&str], &[&str]); 41] = [
         (&["--primitive", "lock"], &["no primitive matches `lock`", "locks"]),
         (&["--primitive", "locks", "--variant", "tickt"], &["no variant matches", "ticket"]),
         (&["--primitive", "locks", "--variant", "spsc*"], &["no variant matches"]),
         (&["--engine", "simulatd"], &["unknown engine", "simulated"]),
-        (&["--engine", "simulated"], &["native"]),
+        (&["--machine", "graviton2"], &["--engine simulated"]),
+        (&["--cores", "4"], &["--engine simulated"]),
+        (&["--ops", "4"], &["--engine simulated"]),
+        (&["--engine", "simulated", "--machine", "epyc-7724"], &["epyc-7742-2s", "graviton2"]),
+        (&["--engine", "simulated", "--machine", "./no.toml"], &["./no.toml", "cannot read"]),
+        (&["--engine", "simulated", "--machine", "/etc/passwd"], &["/etc/passwd", "TOML"]),
+        (&["--engine", "simulated", "--cores", "5000"], &["more than 1024"]),
+        (&["--engine", "simulated", "--threads", "257"], &["257 threads on 256", "epyc-7742-2s"]),
+        (
+            &["--engine", "simulated", "--cores", "8", "--threads", "9"],
+            &["9 threads on 8", "--oversubscribe"],
+        ),
+        (&["--engine", "simulated", "--placement", "cpus=256"], &["CPU 256"]),
+        (&["--engine", "simulated", "--ops", "0"], &["cannot be less than 1"]),
+        (&["--engine", "simulated", "--timeout", "x"], &["90s"]),
         (&["--threads", "0"], &["0 threads"]),
         (&["--threads", "1,0"], &["0 threads"]),
         (&["--threads", "8..4"], &["backwards"]),

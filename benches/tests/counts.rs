@@ -44,7 +44,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Instructions and RMWs of each `primitive/variant`.
+/// Instructions and RMWs of each `primitive/variant`, by callgrind.
 fn counted(arguments: &[&str]) -> Vec<(String, f64, f64)> {
     let output =
         Command::new(release()).args(["count", "--json"]).args(arguments).output().unwrap();
@@ -53,8 +53,9 @@ fn counted(arguments: &[&str]) -> Vec<(String, f64, f64)> {
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter(|record| record["record"] == "point")
+        .inspect(|point| assert_eq!(point["status"], "ok", "{point}"))
+        .filter(|point| point["engine"] == "callgrind")
         .map(|point| {
-            assert_eq!(point["status"], "ok", "{point}");
             let value = |name: &str| point["metrics"][name]["value"].as_f64().unwrap();
             let row = format!("{}/{}", point["primitive"], point["variant"]).replace('"', "");
             (row, value("instructions_per_op"), value("rmw_per_op"))
@@ -170,14 +171,23 @@ fn with_valgrind(script: &str) -> Output {
 
 #[test]
 fn a_valgrind_that_is_missing_old_killed_or_babbling_is_a_reason() {
-    let missing = Command::new(env!("CARGO_BIN_EXE_manycore"))
-        .arg("count")
-        .env("PATH", "/nowhere")
-        .output()
-        .unwrap();
-    let said = text(&missing.stderr);
-    assert_eq!(missing.status.code(), Some(1), "{said}");
-    assert!(said.contains("no_valgrind") && said.contains("apt-get install valgrind"), "{said}");
+    let missing = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_manycore"))
+            .args(["count", "--primitive", "locks", "--variant", "tas"])
+            .args(more)
+            .env("PATH", "/nowhere")
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert!(said.contains("no_valgrind"), "{said}");
+        assert!(said.contains("apt-get install valgrind"), "{said}");
+        (output.status.code(), text(&output.stdout))
+    };
+    // The simulator then counts alone.
+    let (code, said) = missing(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("tas") && !said.contains("agree"), "{said}");
+    assert_eq!(missing(&["--engine", "callgrind"]).0, Some(1));
 
     let old = with_valgrind("echo valgrind-3.2.1");
     assert!(text(&old.stderr).contains("valgrind_too_old"), "{}", text(&old.stderr));
@@ -199,6 +209,42 @@ fn a_valgrind_that_is_missing_old_killed_or_babbling_is_a_reason() {
         assert!(said.contains(code), "{script}: {said}{}", text(&output.stderr));
         assert!(!said.contains("panicked"), "{said}");
     }
+}
+
+/// Both engines run the same command of this program and must come to the same figures.
+#[test]
+fn callgrind_and_the_simulator_agree_to_the_instruction() {
+    if without_valgrind() {
+        return;
+    }
+    let count = |engine: &str| {
+        let output = Command::new(release()).args(["count", "--engine", engine, "--json"]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .filter(|record| record["record"] == "point")
+            .inspect(|point| assert_eq!(point["engine"], engine, "{point}"))
+            .map(|point| (point["variant"].clone(), point["metrics"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let simulated = count("simulated");
+    assert_eq!(count("callgrind"), simulated);
+    assert!(simulated.len() >= 20);
+    let output = Command::new(release()).args(["count", "--variant", "ticket"]).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(said.contains("agree") && said.contains(" yes"), "{said}");
+    let refused = Command::new(release()).args(["count", "--engine", "native"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn the_simulator_counts_as_approved() {
+    let goldens = root().join("benches/goldens/counts.json");
+    let arguments = ["count", "--engine", "simulated", "--check"];
+    let output = Command::new(release()).args(arguments).arg(goldens).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

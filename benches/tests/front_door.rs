@@ -73,6 +73,16 @@ impl Said {
         self
     }
 
+    /// Asserts that the row was simulated on so many cores.
+    #[track_caller]
+    fn simulates(&self, row: &str, cores: &[usize]) -> &Self {
+        let name = format!("counters/{row}/simulated");
+        let lines = self.all.lines().filter_map(|line| line.strip_prefix(&name));
+        let lines = lines.filter_map(|line| line.split_whitespace().next()?.parse().ok());
+        assert_eq!(lines.collect::<Vec<usize>>(), cores, "{}", self.all);
+        self
+    }
+
     /// Asserts that the counts were made, or that it was said why not.
     #[track_caller]
     fn counts(&self, words: &[&str]) -> &Self {
@@ -88,7 +98,7 @@ fn list_names_every_part_and_runs_nothing() {
     let said = run(&mut bench(&["--list"]));
     said.ends_with(0).lacks(&["time:", "instr/op", "SKIPPED"]);
     for row in ["null", "atomic", "sharded", "packed"] {
-        for part in ["threads=1", "instructions", "rmw", "iai"] {
+        for part in ["threads=1", "instructions", "rmw", "iai", "simulated"] {
             said.holds(&[&format!("counters/{row}/{part}: benchmark")]);
         }
     }
@@ -102,7 +112,7 @@ fn a_filter_holds_in_every_part() {
     let said = run(&mut bench(&["atomic", "--quick", "--noplot"]));
     said.ends_with(0).holds(&["counters/atomic/threads=1"]).lacks(&["counters/packed"]);
     said.counts(&["counters/atomic/instructions", "counters/atomic/rmw", "1 rmw/op"]);
-    said.lacks(&["  NO\n"]);
+    said.lacks(&["  NO\n"]).simulates("atomic", &[1, 2, 8, 32, 64, 128]);
     let said = run(&mut bench(&["--exact", "counters/atomic/threads=1", "--quick"]));
     said.ends_with(0).holds(&["the filter leaves no row of this part"]).lacks(&["instr/op "]);
 }
@@ -118,14 +128,15 @@ fn baselines_serve_every_part() {
     let short =
         ["atomic/", "--sample-size", "10", "--measurement-time", "0.05", "--warm-up-time", "0.02"];
     let with = |more: &[&str]| run(&mut bench(&[&short[..], more].concat()));
-    with(&["--save-baseline", "front-door"]).ends_with(0).holds(&["time:"]);
+    let said = with(&["--save-baseline", "front-door"]);
+    said.ends_with(0).holds(&["time:", "counters/atomic/simulated"]);
     let said = with(&["--baseline", "front-door"]);
     said.ends_with(0).holds(&["change:"]).counts(&["unchanged"]);
     let said = with(&["--baseline", "never-saved"]);
     said.ends_with(0).holds(&["time:"]).counts(&["no baseline `never-saved`", "new"]);
     let loaded = ["atomic/", "--load-baseline", "front-door", "--baseline", "front-door"];
     let said = run(&mut bench(&loaded));
-    said.ends_with(0).holds(&["time:", "SKIPPED cross-check"]);
+    said.ends_with(0).holds(&["time:", "SKIPPED cross-check", "SKIPPED simulated"]);
 }
 
 #[test]
@@ -133,6 +144,7 @@ fn a_profile_is_of_the_wall_clock_alone() {
     let said = run(&mut bench(&["counters/atomic/", "--profile-time", "1"]));
     said.ends_with(0).lacks(&["instr/op "]);
     said.holds(&["SKIPPED exact counts: --profile-time", "SKIPPED cross-check"]);
+    said.holds(&["SKIPPED simulated: --profile-time"]);
 }
 
 #[test]
@@ -140,14 +152,16 @@ fn bencher_lines_have_one_form() {
     let said = run(&mut bench(&["atomic", "--quick", "--output-format", "bencher"]));
     said.ends_with(0).holds(&["test counters/atomic/threads=1 ... bench:", "ns/iter (+/-"]);
     said.counts(&["test counters/atomic/instructions ... bench:", "instr/op (+/- 0)"]);
+    said.holds(&["test counters/atomic/simulated/cores=128 ... bench:"]);
 }
 
 #[test]
 fn more_and_less_is_said() {
     let said = run(&mut bench(&["atomic", "--quick", "--verbose"]));
-    said.ends_with(0).holds(&["mean"]).counts(&["% "]);
+    said.ends_with(0).holds(&["mean", "6 of 6 points ran"]).counts(&["% "]);
     let said = run(&mut bench(&["atomic", "--quick", "--quiet"]));
     said.ends_with(0).holds(&["counters/atomic/threads=1"]).lacks(&["commit", "benchmarks ran"]);
+    said.simulates("atomic", &[1, 2, 8, 32, 64, 128]).lacks(&["points ran"]);
 }
 
 #[test]
@@ -172,6 +186,7 @@ fn without_valgrind_the_counts_are_skipped_with_the_remedy() {
     said.ends_with(0).holds(&["counters/atomic/threads=1"]).lacks(&["instr/op "]);
     said.holds(&["SKIPPED exact counts: no_valgrind", "apt-get install valgrind"]);
     said.holds(&["SKIPPED cross-check by iai-callgrind: no_valgrind"]);
+    said.simulates("atomic", &[1, 2, 8, 32, 64, 128]);
 }
 
 #[test]
@@ -180,6 +195,7 @@ fn as_tests_each_row_runs_once() {
     let said = run(&mut command(&words));
     said.ends_with(0).holds(&["Testing counters/sharded/threads=1"]).lacks(&["time:"]);
     said.holds(&["Testing counters/packed/instructions", "SKIPPED cross-check"]);
+    said.holds(&["Testing counters/packed/simulated"]);
     let said = run(&mut command(&["test", "-p", "counters", "--benches"]));
     said.ends_with(0).holds(&["SKIPPED rows that need the features std", "--features std"]);
 }

@@ -440,7 +440,7 @@ fn explain_knows_every_metric_that_a_sweep_emits() {
     assert!(metrics.len() >= 20, "{metrics:?}");
     let unknown: Vec<&String> =
         metrics.iter().filter(|metric| glossary::entry(metric).is_none()).collect();
-    assert!(unknown.is_empty(), "harness/src/glossary.rs has no entry for {unknown:?}");
+    assert!(unknown.is_empty(), "harness/src/glossary/table.rs has no entry for {unknown:?}");
 }
 
 #[test]

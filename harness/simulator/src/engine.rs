@@ -9,7 +9,7 @@
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::coherence::{Access, Coherence, LineId, Source};
 use crate::context::{Context, register};
@@ -156,6 +156,9 @@ impl Engine {
                 continue;
             }
             let Some(next) = next else {
+                if self.timer == Time::MAX && self.others_may_help()? {
+                    continue;
+                }
                 // Somebody sleeps for longer than simulated time lasts, or nobody does.
                 return stop(if self.timer < Time::MAX { Halt::Budget } else { Halt::Stuck });
             };
@@ -170,6 +173,23 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Nobody can go on: waits a little for threads of the process that are not simulated, who may
+    /// hold a lock that guests want.
+    fn others_may_help(&mut self) -> Result<bool, Box<Halt>> {
+        const LOOKS: u32 = 20;
+        const PAUSE: Duration = Duration::from_millis(1);
+        for look in 0..LOOKS {
+            if self.kernel.wake_changed(self.now) {
+                self.wake_up()?;
+                return Ok(true);
+            }
+            if look + 1 < LOOKS {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(false)
     }
 
     fn counted_so_far(&self) -> Counts {

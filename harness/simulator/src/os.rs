@@ -335,19 +335,20 @@ impl Engine {
 
     /// One thread stopped the run: lets the others go on for a while, so that they let go of locks
     /// that the program itself needs, the allocator's say. What becomes of them is not told.
-    pub(crate) fn let_others_end(&mut self, mut halt: Box<Halt>) {
+    pub(crate) fn let_others_end(&mut self, halt: Halt) {
+        let mut core = halt.core();
         const SIMULATED: Time = 100_000_000 * NANOSECOND;
         const REAL: Duration = Duration::from_secs(1);
         self.deadline = self.deadline.min(self.now + SIMULATED);
         self.give_up_at = Some(Instant::now() + REAL);
-        while let Some(at) = halt.core() {
+        while let Some(at) = core {
             self.unfinished -= 1;
             if self.next_thread(at).is_err() {
                 return;
             }
             match self.run(&mut || ()) {
                 Ok(()) => return,
-                Err(another) => halt = another,
+                Err(another) => core = another.core(),
             }
         }
     }

@@ -148,7 +148,7 @@ impl Workshop {
         if let Err(halt) = started.and_then(|()| engine.run(first_ended)) {
             *broken = true;
             let stopped = explain(engine, lenders, &halt);
-            engine.let_others_end(halt);
+            engine.let_others_end(*halt);
             return Err(Box::new(stopped));
         }
         let since =

@@ -4,6 +4,7 @@
 use core::fmt::Write as _;
 use core::sync::atomic::AtomicU64;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::process::{Output, Stdio};
 
 use simulator::{Counts, Machine, Report, Simulation};
 
@@ -40,8 +41,11 @@ fn rounds(threads: usize) -> usize {
     (24 / threads).max(1)
 }
 
-/// Threads and cores.
-const SIZES: [(usize, usize); 6] = [(2, 2), (3, 3), (8, 8), (32, 32), (128, 128), (7, 3)];
+/// Threads and cores, one each.
+const APART: &[(usize, usize)] = &[(2, 2), (3, 3), (8, 8), (32, 32), (128, 128)];
+
+/// More threads than cores.
+const CROWDED: &[(usize, usize)] = &[(7, 3)];
 
 const SEEDS: [u64; 4] = [0, 1, 2, 3];
 
@@ -65,12 +69,12 @@ fn described(report: &Report<u64>) -> String {
 }
 
 /// Runs a program on every size with every seed, twice with the last one, and prints what came.
-fn run(program: fn(usize) -> Program, skip: bool) {
+fn run(sizes: &[(usize, usize)], program: fn(usize) -> Program, skip: bool) {
     arena::map();
     let machine = Machine::named("epyc-7742-2s").unwrap();
     let mut text = String::new();
     let mut skipped = 0;
-    for (threads, cores) in SIZES {
+    for &(threads, cores) in sizes {
         let cores: Vec<u32> = (0..cores as u32).collect();
         for seed in SEEDS {
             let simulation =
@@ -99,20 +103,28 @@ fn run(program: fn(usize) -> Program, skip: bool) {
     println!("{text}# skipped {skipped}");
 }
 
+/// Asserts that a child succeeded, and gives what it counted.
+fn printed(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{text}\n{errors}", output.status);
+    text.lines().filter_map(|line| line.strip_prefix("# ")).collect::<Vec<_>>().join("\n")
+}
+
 /// Compares runs with skipping and without, in processes that differ in nothing else.
-fn compare(test: &str, program: fn(usize) -> Program) {
+fn compare(test: &str, sizes: &[(usize, usize)], program: fn(usize) -> Program) {
     match child::part().as_deref() {
-        Some("1") => return run(program, true),
-        Some(_) => return run(program, false),
+        Some("1") => return run(sizes, program, true),
+        Some(_) => return run(sizes, program, false),
         None => {}
     }
     let path = std::env::current_exe().unwrap();
     let children = ["1", "0"].map(|part| {
         let mut command = child::command(&path, test, part);
-        let command = command.stdout(std::process::Stdio::piped());
-        command.stderr(std::process::Stdio::piped()).spawn().unwrap()
+        let command = command.stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).spawn().unwrap()
     });
-    let [with, without] = children.map(|child| child::printed(&child.wait_with_output().unwrap()));
+    let [with, without] = children.map(|child| printed(&child.wait_with_output().unwrap()));
     let (with, skipped) = with.rsplit_once("\nskipped ").unwrap();
     let (without, none) = without.rsplit_once("\nskipped ").unwrap();
     println!("{test}: {skipped} instructions were skipped");
@@ -124,23 +136,33 @@ fn compare(test: &str, program: fn(usize) -> Program) {
 }
 
 macro_rules! programs {
-    ($($module:ident: $($name:ident)*;)*) => { $($(
-        #[test]
-        fn $name() {
-            compare(stringify!($name), $module::$name);
+    ($($group:ident $sizes:ident $module:ident: $($name:ident)*;)*) => { $(
+        mod $group {
+            $(
+                #[test]
+                fn $name() {
+                    let test = concat!(stringify!($group), "::", stringify!($name));
+                    super::compare(test, super::$sizes, super::$module::$name);
+                }
+            )*
         }
-    )*)* };
+    )* };
 }
 
 programs! {
-    locks: tas ttas_backoff backoff ticket mcs clh spin_then_sleep parking_lot_like
+    lock APART locks: tas ttas_backoff backoff ticket mcs clh spin_then_sleep parking_lot_like
         std_mutex std_rwlock other_mutex other_rwlock;
-    channels: std_channel std_bounded_channel other_channel array_queue segment_queue
+    channel APART channels: std_channel std_bounded_channel other_channel array_queue segment_queue
         std_condition other_condition std_barrier spinning_barrier std_once sequence_lock;
-    relay: with_pause without_pause with_lfence with_mfence with_yield with_sleep until_a_tick
-        until_an_instant by_vector counting_in_a_vector counting_in_a_coprocessor
+    wait APART relay: with_pause without_pause with_lfence with_mfence with_yield with_sleep
+        until_a_tick until_an_instant by_vector counting_in_a_vector counting_in_a_coprocessor
         counting_in_a_register counting_in_half_a_register counting_in_a_flag counting_in_memory
         counting_to_four counting_in_the_direction in_loops_in_loops on_two_lines on_many_lines
         across_two_lines by_comparing_strings by_adding_nothing by_exchanging_equals in_a_function
         through_a_pointer with_cpuid with_sqrt beside_a_counter on_what_the_kernel_writes;
+    crowded_lock CROWDED locks: tas backoff ticket spin_then_sleep parking_lot_like std_mutex
+        std_rwlock other_mutex other_rwlock;
+    crowded_channel CROWDED channels: std_channel other_channel array_queue std_condition
+        other_condition std_barrier std_once sequence_lock;
+    crowded_wait CROWDED relay: with_yield with_sleep;
 }

@@ -2,7 +2,8 @@
 //!
 //! One bench target reads criterion's flags once, then runs the wall-clock part over pinned
 //! threads and the exact counts under valgrind, over the same rows with the same filter. It says
-//! what it left out and why. A second target, `iai`, has the counts confirmed by iai-callgrind.
+//! what it left out and why. A second target, `iai`, has the counts confirmed by iai-callgrind; a
+//! third, `simulated`, runs the rows on 128 cores of a machine that is not here.
 //! What a user types is in docs/benchmarks.md.
 
 mod baseline;
@@ -14,6 +15,8 @@ mod grid;
 mod iai;
 mod measured;
 mod shift;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod simulated;
 mod wall;
 
 use std::fmt;
@@ -30,6 +33,8 @@ use grid::Extent;
 
 #[cfg(feature = "iai")]
 pub use iai::{Source, cross_check};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub use simulated::simulated;
 
 /// One primitive crate's benchmarks.
 #[derive(Debug, Clone)]

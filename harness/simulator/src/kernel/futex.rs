@@ -151,10 +151,30 @@ impl Kernel {
             self.wake_from_futex(caller, waiter.thread);
             woken += 1;
             if woken >= i64::from(count) {
-                break;
+                return woken;
             }
         }
+        wake_real(address, i64::from(count) - woken);
         woken
+    }
+
+    /// Wakes threads whose word is no longer what they expected: threads of the process that are
+    /// not simulated change words too, and wake in the real kernel only. Whether there were any.
+    pub(crate) fn wake_changed(&mut self, now: Time) -> bool {
+        let mut any = false;
+        for thread in 0..self.threads.len() {
+            let Some(Wait::Futex { address, expected, .. }) =
+                self.threads[thread].sleep.map(|sleep| sleep.wait)
+            else {
+                continue;
+            };
+            if get::<u32>(address).is_ok_and(|word| word != expected) {
+                self.futexes.remove(address, thread);
+                self.wake(thread, 0, now.saturating_add(self.machine.wake_latency_ps()));
+                any = true;
+            }
+        }
+        any
     }
 
     fn wake_from_futex(&mut self, caller: Caller, thread: usize) {
@@ -270,6 +290,16 @@ impl Operation {
     }
 }
 
+/// Wakes threads of the process that are not simulated and sleep at the same word: they share locks
+/// with guests, those of the allocator and of standard output for instance.
+fn wake_real(address: u64, count: i64) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    let count = count.clamp(1, i64::from(i32::MAX));
+    // SAFETY: wakes sleepers at a word, which the kernel does not read.
+    unsafe { libc::syscall(libc::SYS_futex, address, operation, count) };
+}
+
+/// Whether a futex word is where one may be.
 fn check_aligned(address: u64) -> Result<(), Errno> {
     if !address.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));

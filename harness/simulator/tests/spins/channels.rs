@@ -175,7 +175,7 @@ pub(crate) fn std_once(_: usize) -> Program {
 }
 
 /// A writer changes two words; readers read them again until both are of one version.
-pub(crate) fn sequence_lock(threads: usize) -> Program {
+pub(crate) fn sequence_lock(_: usize) -> Program {
     let version = Box::new(Line::default());
     let words = [Line::default(), Line::default()];
     Program::new(move |thread| {
