@@ -269,10 +269,10 @@ fn memory_comes_and_goes() {
             let place = mapped(round << 14);
             for page in (0..round << 14).step_by(4096) {
                 // SAFETY: within the mapping.
-                unsafe { place.add(page).write_volatile(thread as u8) };
+                unsafe { place.wrapping_add(page).write_volatile(thread as u8) };
             }
             // SAFETY: within the mapping.
-            sum += u32::from(unsafe { place.add(4096).read_volatile() });
+            sum += u32::from(unsafe { place.wrapping_add(4096).read_volatile() });
             // SAFETY: the mapping.
             assert_eq!(unsafe { libc::munmap(place.cast(), round << 14) }, 0);
         }

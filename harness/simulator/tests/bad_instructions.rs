@@ -123,7 +123,7 @@ fn jumps_to_where_nothing_is() {
 }
 
 bad!(calls_data, Fault, ["no code"], || {
-    let returns = vec![0xc3_u8; 64];
+    let returns: Box<[u8]> = Box::new([0xc3; 64]);
     // SAFETY: the engine stops it.
     unsafe { asm!("call {}", in(reg) black_box(returns.as_ptr()), clobber_abi("C")) }
 });

@@ -103,8 +103,11 @@ impl Place {
     }
 }
 
+/// What is done to a child's command.
+type Change<'a> = &'a dyn Fn(&Place, &mut Command);
+
 /// Compares children with one that nothing was done to.
-fn compare(test: &str, changes: &[(&str, &dyn Fn(&Place, &mut Command))]) {
+fn compare(test: &str, changes: &[(&str, Change<'_>)]) {
     if let Some(part) = child::part() {
         return count(&part);
     }
@@ -203,12 +206,7 @@ fn other_standard_files() {
             }),
             ("closed ones", &|_, command| {
                 // SAFETY: closes two files between fork and exec.
-                unsafe {
-                    command.pre_exec(|| {
-                        [0, 1].map(|file| libc::close(file));
-                        Ok(())
-                    });
-                }
+                unsafe { command.pre_exec(close_two) };
             }),
         ],
     );
@@ -219,12 +217,7 @@ fn another_priority_and_load() {
     let test = "another_priority_and_load";
     let nice = |_: &Place, command: &mut Command| {
         // SAFETY: makes one system call between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                libc::nice(10);
-                Ok(())
-            });
-        }
+        unsafe { command.pre_exec(be_nice) };
     };
     if child::part().is_some() {
         return compare(test, &[]);
@@ -273,4 +266,20 @@ fn runs_within_a_process_repeat_and_seeds_differ() {
     let different: std::collections::HashSet<_> = first.into_iter().collect();
     println!("{} different counts of 10 seeds", different.len());
     assert!(different.len() >= 2);
+}
+
+/// Closes standard input and output.
+fn close_two() -> std::io::Result<()> {
+    for file in [0, 1] {
+        // SAFETY: closes a file of this process.
+        unsafe { libc::close(file) };
+    }
+    Ok(())
+}
+
+/// Lowers the priority of what is executed next.
+fn be_nice() -> std::io::Result<()> {
+    // SAFETY: changes the priority of this process.
+    unsafe { libc::nice(10) };
+    Ok(())
 }

@@ -246,7 +246,7 @@ fn a_budget_is_for_each_run() {
 
 #[test]
 fn budgets_without_sense() {
-    let stopped = stops(on(2).budget(Duration::ZERO), |thread| black_box(thread));
+    let stopped = stops(on(2).budget(Duration::ZERO), black_box);
     assert_eq!(stopped.reason, Reason::Budget, "{stopped}");
     let mut session = on(2).budget(Duration::MAX).start().unwrap();
     let report = session.each(|thread| {
@@ -323,7 +323,7 @@ fn a_flag_ends_one_long_instruction_soon_after() {
 #[test]
 fn a_flag_that_is_set_already_ends_the_run_at_once() {
     let flag = Arc::new(AtomicBool::new(true));
-    let stopped = stops(on(2).interrupt(&flag), |thread| black_box(thread));
+    let stopped = stops(on(2).interrupt(&flag), black_box);
     assert_eq!(stopped.reason, Reason::Interrupted);
 }
 

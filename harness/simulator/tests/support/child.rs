@@ -23,11 +23,13 @@ pub(crate) fn command(path: &Path, test: &str, part: &str) -> Command {
         .env("MALLOC_ARENA_MAX", "4096")
         .env_remove("RUST_BACKTRACE");
     // SAFETY: between fork and exec it makes one system call.
-    unsafe {
-        command.pre_exec(|| {
-            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-            Ok(())
-        });
-    }
+    unsafe { command.pre_exec(keep_addresses) };
     command
+}
+
+/// Switches address randomisation off for what is executed next; where that is refused, so be it.
+fn keep_addresses() -> std::io::Result<()> {
+    // SAFETY: changes a flag of this process.
+    unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+    Ok(())
 }
