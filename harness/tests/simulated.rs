@@ -53,6 +53,8 @@ fn adding<const STEP: u64>(conditions: &Conditions) -> Result<Experiment, Unavai
     })
 }
 
+const OPS: u64 = 1000;
+
 fn machine() -> Machine {
     Machine::named(DEFAULT_MACHINE).unwrap()
 }
@@ -63,7 +65,7 @@ fn run(
     seed: u64,
     workload: &Workload,
 ) -> Result<Measured, Failure> {
-    measure(make, &Request { machine: &machine(), cores, ops: 100, seed, workload })
+    measure(make, &Request { machine: &machine(), cores, ops: OPS, seed, workload })
 }
 
 fn added(cores: &[u32], seed: u64) -> Measured {
@@ -80,14 +82,14 @@ fn reason(outcome: Result<Measured, Failure>) -> String {
 #[test]
 fn one_thread_is_counted_to_the_instruction_and_several_do_not_dilute_it() {
     let alone = added(&[0], 1);
-    assert_eq!((&alone.ops, alone.sums.rmw), (&vec![100], 100));
+    assert_eq!((&alone.ops, alone.sums.rmw), (&vec![OPS], OPS));
     assert_eq!(alone.sums.memory_reads, 0);
-    let of_one = alone.sums.instructions / 100;
-    assert_eq!(alone.sums.instructions, of_one * 100);
+    let of_one = alone.sums.instructions / OPS;
+    assert_eq!(alone.sums.instructions, of_one * OPS);
     let many: Vec<u32> = (0..16).collect();
     let crowd = added(&many, 1);
     let ops: u64 = crowd.ops.iter().sum();
-    assert!(crowd.ops.iter().all(|ops| (90..=110).contains(ops)), "{:?}", crowd.ops);
+    assert!(crowd.ops.iter().all(|ops| (990..=1010).contains(ops)), "{:?}", crowd.ops);
     // Nobody spins, so that an operation costs what it costs one thread, but for what is under way
     // when a window closes.
     let all = of_one * ops;
@@ -105,7 +107,7 @@ fn distance_costs_time_and_a_seed_chooses_the_interleaving() {
     let near = added(&[0, 1], 1);
     let far = added(&[0, 64], 1);
     assert!(far.sums.time_ps > 3 * near.sums.time_ps);
-    assert!(far.sums.cross_socket > 100 && near.sums.cross_socket == 0);
+    assert!(far.sums.cross_socket > OPS && near.sums.cross_socket == 0);
     assert_eq!(added(&[0, 1, 2, 5], 7), added(&[0, 1, 2, 5], 7));
     // Two threads on one core take turns in time slices.
     let shared = added(&[3, 3], 1);
@@ -193,5 +195,5 @@ fn counts_of_n_and_of_2n_differ_by_those_of_n() {
     let [once, twice] = measured(&machine(), adding::<1>, &Workload::default(), 64).unwrap();
     assert_eq!(twice.rmw - once.rmw, 64);
     let alone = added(&[0], 1);
-    assert_eq!((twice.instructions - once.instructions) * 100, alone.sums.instructions * 64);
+    assert_eq!((twice.instructions - once.instructions) * OPS, alone.sums.instructions * 64);
 }

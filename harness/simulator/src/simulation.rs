@@ -152,7 +152,7 @@ impl Machine {
     /// Executes a closure on `threads` simulated cores, with the thread's number.
     ///
     /// # Errors
-    /// See [`Simulation::start`] and [`Session::each`].
+    /// See [`Simulation::start`] and [`Session::each`](crate::Session::each).
     pub fn run<R, F>(&self, threads: usize, closure: F) -> Result<Report<R>, Error>
     where
         R: Send,
