@@ -154,7 +154,7 @@ fn a_panic_is_told_with_its_message() {
 
 #[test]
 fn a_panic_in_a_drop_is_a_panic() {
-    let stopped = stops(three(), |thread| (thread == 2).then_some(PanicsWhenDropped).is_some());
+    let stopped = stops(three(), |thread| (thread == 2).then(|| PanicsWhenDropped).is_some());
     assert_eq!(stopped.reason, Reason::Panicked);
     assert_eq!(stopped.message, "thread 2 panicked: dropped");
 }

@@ -19,8 +19,6 @@ pub(crate) fn command(path: &Path, test: &str, part: &str) -> Command {
     command
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(PART, part)
-        // Or guests share arenas with this process's other threads when there are many of them.
-        .env("MALLOC_ARENA_MAX", "4096")
         .env_remove("RUST_BACKTRACE");
     // SAFETY: between fork and exec it makes one system call.
     unsafe { command.pre_exec(keep_addresses) };
