@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::coherence::{Access, Coherence, LineId, Source};
-use crate::context::{Context, register};
+use crate::context::Context;
+use crate::cores::Core;
 use crate::enter;
 use crate::faults;
 use crate::halt::{Halt, stop};
@@ -21,58 +22,8 @@ use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
 use crate::report::Counts;
-use crate::spin::{Seen, Spin};
 use crate::time::Time;
-use crate::translate::{Block, Exit, Kind, Repeat, Translator};
-
-/// A core and the thread on it.
-#[repr(C)]
-pub(crate) struct Core {
-    /// Its number on the machine.
-    pub(crate) cpu: u32,
-    /// Its rank among equals.
-    pub(crate) rank: u32,
-    /// How far it is; what its block was charged in advance is in it.
-    pub(crate) time: Time,
-    /// The thread that it runs.
-    pub(crate) thread: Option<usize>,
-    /// The thread whose registers its context holds.
-    pub(crate) resident: Option<usize>,
-    /// When its thread's time slice is over.
-    pub(crate) slice_end: Time,
-    /// Whether its thread stands at the beginning of a block, where it may give way.
-    pub(crate) stands: bool,
-    /// Where generated code was left, while the matter waits for its turn.
-    pub(crate) pending: Option<u32>,
-    /// What is known of a loop that it may be in.
-    pub(crate) spin: Spin,
-    pub(crate) counts: Counts,
-    /// `rcx` before a repeating string instruction.
-    repeats: u64,
-    /// Last, so that what is used most of both lies together: its large tables are at its end.
-    pub(crate) context: Context,
-}
-
-impl Core {
-    pub(crate) fn new(cpu: u32, rank: u32, vector_mask: u64, targets: u64) -> Self {
-        let mut context = Context::new(vector_mask);
-        context.targets = targets;
-        Self {
-            context,
-            cpu,
-            rank,
-            time: 0,
-            thread: None,
-            resident: None,
-            slice_end: 0,
-            stands: false,
-            pending: None,
-            spin: Spin::default(),
-            counts: Counts::default(),
-            repeats: 0,
-        }
-    }
-}
+use crate::translate::{Exit, Kind, Translator};
 
 /// An access that does not hit.
 #[derive(Debug, Clone, Copy)]
@@ -398,7 +349,7 @@ impl Engine {
     }
 
     /// Asks for lines, if it is the core's turn.
-    fn accesses(
+    pub(crate) fn accesses(
         &mut self,
         at: usize,
         exit: u32,
@@ -559,133 +510,10 @@ impl Engine {
         fault + self.machine.memory_ps(core.cpu, node.into())
     }
 
-    /// Gives what an operand names whose address generated code does not compute.
-    fn computed(&self, at: usize, index: usize, write: bool) -> Vec<(u64, u64, bool)> {
-        use iced_x86::{MemorySize, Register};
-        let context = &self.cores[at].context;
-        let memory = &self.translator.computed[index];
-        let bytes = match memory.memory_size() {
-            MemorySize::Unknown => crate::context::VECTOR_BYTES as u64,
-            size => size.size() as u64,
-        };
-        let elements = match memory.vsib_size() as usize {
-            0 => 1,
-            size => memory.index().size() / size,
-        };
-        let value = |register: Register, element: usize, size: usize| {
-            if register == Register::FS {
-                Some(context.fs_base)
-            } else if register.is_segment_register() {
-                Some(0)
-            } else if register.is_gpr() {
-                let value = context.registers[register.full_register().number()];
-                let bits = 8 * register.size() as u32;
-                Some(value & u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX))
-            } else {
-                context.vector.element(register.number(), element, size)
-            }
-        };
-        (0..elements)
-            .filter_map(|element| Some((memory.virtual_address(element, value)?, bytes, write)))
-            .collect()
-    }
-
-    /// A string instruction is about to repeat: its lines are asked for if its end is known.
-    fn repeat(&mut self, at: usize, exit: u32, remaining: u32, repeat: Repeat) -> Next {
-        let core = &mut self.cores[at];
-        core.spin.disturb();
-        let registers = &core.context.registers;
-        let count = registers[register::RCX];
-        core.repeats = count;
-        if repeat.compares || count == 0 {
-            return Next::Go;
-        }
-        let backwards = core.context.flags & 0x400 != 0;
-        let bytes = count.saturating_mul(repeat.element.into());
-        let range = |first: u64| {
-            if backwards { first.wrapping_sub(bytes - u64::from(repeat.element)) } else { first }
-        };
-        let mut accesses = Vec::with_capacity(2);
-        if repeat.source {
-            accesses.push((range(registers[register::RSI]), bytes, false));
-        }
-        if repeat.writes {
-            accesses.push((range(registers[register::RDI]), bytes, true));
-        }
-        self.accesses(at, exit, remaining, &accesses)
-    }
-
-    /// A string instruction has repeated.
-    fn repeated(&mut self, at: usize, repeat: Repeat) {
-        let instruction = self.translator.costs().instruction;
-        let core = &mut self.cores[at];
-        let left = core.context.registers[register::RCX];
-        let done = core.repeats - left;
-        // Like valgrind: an instruction for each iteration, and one that finds the count at 0. An
-        // iteration that ends a comparison is the last one.
-        let equal = core.context.flags & 0x40 != 0;
-        let stopped = repeat.compares && done > 0 && equal != repeat.while_equal;
-        let counted = done + u64::from(!stopped);
-        core.counts.instructions += counted - 1; // one was counted with its block
-        core.counts.loads += done * (u64::from(repeat.source) + u64::from(repeat.compares));
-        core.counts.stores += done * u64::from(repeat.writes);
-        // The processor moves 16 bytes and more at a time.
-        core.time += done * u64::from(repeat.element) / 16 * instruction;
-    }
-
     fn fault(&self, at: usize) -> Halt {
         let fault = faults::last();
         let rip = self.translator.place(fault.place).unwrap_or(0);
         let address = (!fault.no_address).then_some(fault.address);
         Halt::Fault { core: at, rip, signal: fault.signal, address }
-    }
-}
-
-impl Core {
-    /// Takes over what generated code counted.
-    fn count(&mut self) {
-        let context = &mut self.context;
-        let counts = &mut self.counts;
-        counts.instructions += context.counts & 0xffff;
-        counts.loads += context.counts >> 16;
-        context.counts = 0;
-        counts.stores += core::mem::take(&mut context.stores);
-        counts.rmw += context.locked & 0xffff;
-        counts.fences += context.locked >> 16;
-        context.locked = 0;
-    }
-
-    /// Whether the core is in a loop that changes nothing, standing at a block now. `last` is the
-    /// time since the last block with an access began.
-    fn spins(&mut self, id: u32, block: &Block, last: Time) -> bool {
-        let Self { context, counts, spin, time, .. } = self;
-        let seen =
-            Seen { block: id, registers: &context.registers, flags: context.flags, time: *time };
-        spin.look(&seen, block, counts, last)
-    }
-
-    /// Ends the core's waiting: it is as far as if it had executed every access that comes before
-    /// `until`, up to the end of the last whole round of its loop.
-    pub(crate) fn wake(&mut self, until: Time) {
-        self.time = self.spin.wake(self.time, until, &mut self.counts);
-    }
-
-    /// A core was woken because a line is being taken; gives when it does something next. If the
-    /// first thing that its block does is to ask for that line, the block is begun here.
-    fn foresee(&mut self, line: u64, translator: &Translator) -> Time {
-        let id = self.spin.block();
-        let Some((exit, address)) = self.spin.next_miss(line) else { return self.time };
-        let block = &translator.blocks[id as usize];
-        self.time += Time::from(block.cost);
-        self.counts.instructions += u64::from(block.counted.instructions);
-        self.counts.loads += u64::from(block.counted.loads);
-        self.counts.stores += u64::from(block.counted.stores);
-        self.counts.rmw += u64::from(block.counted.locked);
-        self.counts.fences += u64::from(block.counted.fences);
-        self.context.block = id;
-        self.context.silent = 0;
-        self.context.address = address;
-        self.pending = Some(exit);
-        self.time - Time::from(translator.exits[exit as usize].remaining)
     }
 }

@@ -49,7 +49,8 @@
 //! | `work`, `lend`, `exchange`, `heap` | the engine's thread, threads that lend stack and identity, memory between the two sides |
 //! | `translate/` | decodes a thread's code once, and writes code that runs, counts and asks |
 //! | `context`, `enter`, `code_memory`, `faults` | the border between engine and thread |
-//! | `engine`, `queue`, `spin` | who goes on, and which rounds of spin loops need not |
+//! | `engine`, `cores`, `queue`, `spin` | who goes on, and which rounds of spin loops need not |
+//! | `operands` | operands that code does not ask for itself |
 //! | `coherence` | who has which line, and what it costs to get one |
 //! | `os`, `kernel/`, `interpret`, `vdso` | threads on cores, system calls, special instructions |
 //! | `report`, `halt`, `explain`, `symbols`, `error` | figures, and reasons with source lines |
@@ -69,6 +70,8 @@ mod code_memory;
 mod coherence;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod context;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod cores;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod engine;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -95,6 +98,8 @@ mod interpret;
 mod kernel;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod lend;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod operands;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod os;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::coherence::{CORES, Coherence};
 use crate::context::longest_slice;
-use crate::engine::{Core, Engine};
+use crate::cores::Core;
+use crate::engine::Engine;
 use crate::enter;
 use crate::error::{Error, Stopped};
 use crate::explain::explain;

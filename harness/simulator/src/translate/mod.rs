@@ -12,21 +12,26 @@
 //! aside in the core's context, flags in `rax` where a later instruction needs them.
 
 mod access;
+mod address_map;
 mod assembler;
+mod decode;
 mod ending;
 mod flags;
+mod prologue;
 mod registers;
+mod special;
 
 use std::collections::BTreeMap;
 
-use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, UsedMemory};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, UsedMemory};
 
+use self::address_map::AddressMap;
 use self::assembler::{Assembler, Jump, distance};
+use self::decode::{Executable, decode_at};
+pub(crate) use self::special::{Special, Vdso};
 use crate::code_memory::CodeMemory;
-use crate::context::{Context, longest_slice};
+use crate::context::longest_slice;
 use crate::enter;
-use crate::forbidden::Forbidden;
-use crate::guest_memory;
 use crate::time::Time;
 
 /// What instructions cost on the machine, beside what the memory model adds.
@@ -141,62 +146,6 @@ pub(crate) struct Repeat {
     pub(crate) writes: bool,
     /// Whether a comparison goes on while it finds equals, or while it finds none.
     pub(crate) while_equal: bool,
-}
-
-/// An instruction that the engine interprets. Its `resume` is the address of the next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Special {
-    /// A system call.
-    Syscall,
-    /// `cpuid`.
-    Cpuid,
-    /// `rdtsc`, or `rdtscp` if the flag is set.
-    Rdtsc {
-        /// Whether the core's number is wanted too.
-        core: bool,
-    },
-    /// `rdpid` into this register.
-    Rdpid(u8),
-    /// `rdrand` or `rdseed` into this register of this many bytes.
-    Random {
-        /// The register's number.
-        register: u8,
-        /// Its size.
-        bytes: u8,
-    },
-    /// `umwait` or `tpause`: waits for the time-stamp in `edx:eax`.
-    TimedWait,
-    /// `monitorx`, `mwaitx`, `umonitor`: answered as if the wait were over at once.
-    Monitor,
-    /// `xbegin`: aborts, to this address.
-    Xbegin(u64),
-    /// `xtest`: no transaction.
-    Xtest,
-    /// The thread's first function has returned.
-    End,
-    /// Entry of a function that must not be called.
-    Forbidden(Forbidden),
-    /// Entry of a function of the kernel's that user code calls without a system call.
-    Vdso(Vdso),
-    /// `int3`.
-    Breakpoint,
-    /// An instruction that no processor executes.
-    Illegal,
-    /// Nothing is there that may be executed.
-    Unmapped,
-    /// An instruction that cannot be simulated.
-    Unsupported,
-}
-
-/// A function of the vDSO, by the kernel's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Vdso {
-    ClockGettime,
-    ClockGetres,
-    Gettimeofday,
-    Time,
-    Getcpu,
-    Getrandom,
 }
 
 /// An instruction with its bytes.
@@ -551,75 +500,6 @@ impl Translator {
         (u32::try_from(total.max(1)).unwrap_or(u32::MAX), after)
     }
 
-    /// Asks whether another core comes first, and counts the block.
-    fn prologue(&mut self, id: u32, flags: bool, vector: bool, x87: bool) {
-        use core::mem::offset_of;
-        let Block { rip, entry, cost, counted, .. } = self.blocks[id as usize];
-        let out = |kind| Exit { rip, resume: entry, remaining: 0, kind };
-        let repair = || if flags { Repair::Flags } else { Repair::Nothing };
-        if flags {
-            self.assembler.save_flags();
-        }
-        if vector {
-            let jump = self.assembler.unless_set(offset_of!(Context, vector_loaded));
-            let exit = self.exit(out(Kind::Vector));
-            self.stubs.push(Stub { jump, exit, repair: repair() });
-        }
-        // A block without accesses cannot meet another core: it only must not run for ever.
-        let silent = counted.loads + counted.stores == 0 && !counted.opaque;
-        let least = if silent { -(self.patience as i32) } else { 0 };
-        let jump = self.assembler.unless_above(offset_of!(Context, left), least);
-        let exit = self.exit(out(if silent { Kind::Rest } else { Kind::Time(id) }));
-        self.stubs.push(Stub { jump, exit, repair: repair() });
-        self.assembler.subtract(offset_of!(Context, left), cost);
-        if silent {
-            self.assembler.add(offset_of!(Context, silent), cost);
-        } else {
-            self.assembler.store_constant(offset_of!(Context, silent), 0);
-            self.assembler.store_constant(offset_of!(Context, block), id);
-        }
-        self.assembler.add(offset_of!(Context, counts), counted.instructions | counted.loads << 16);
-        if counted.stores > 0 {
-            self.assembler.add(offset_of!(Context, stores), counted.stores);
-        }
-        if counted.locked | counted.fences > 0 {
-            let both = counted.locked | counted.fences << 16;
-            self.assembler.add(offset_of!(Context, locked), both);
-        }
-        if x87 {
-            self.assembler.store_constant(offset_of!(Context, x87_used), 1);
-        }
-        if flags {
-            self.assembler.restore_flags();
-        }
-    }
-
-    fn counted(&mut self, decoded: &[Decoded]) -> Counted {
-        let mut counted = Counted {
-            instructions: decoded.len() as u32,
-            opaque: decoded.is_empty(),
-            ..Counted::default()
-        };
-        for one in decoded {
-            let instruction = &one.instruction;
-            counted.locked += u32::from(ending::is_locked(instruction));
-            counted.fences += u32::from(matches!(
-                instruction.mnemonic(),
-                Mnemonic::Mfence | Mnemonic::Lfence | Mnemonic::Sfence | Mnemonic::Serialize
-            ));
-            if access::repeats(instruction).is_some() {
-                counted.opaque = true;
-                continue; // counted when it is known how often
-            }
-            for memory in self.info.info(instruction).used_memory() {
-                let (loads, stores) = access::direction(memory.access());
-                counted.loads += u32::from(loads);
-                counted.stores += u32::from(stores);
-            }
-        }
-        counted
-    }
-
     fn exit(&mut self, exit: Exit) -> u32 {
         self.exits.push(exit);
         self.exits.len() as u32 - 1
@@ -672,93 +552,4 @@ pub(crate) struct Counted {
     pub(crate) fences: u32,
     /// Whether there are accesses beside the counted ones, or something to be interpreted.
     opaque: bool,
-}
-
-/// What may be executed, as far as it was looked up.
-#[derive(Debug, Default)]
-struct Executable(Vec<core::ops::Range<u64>>);
-
-impl Executable {
-    /// Whether an address may be executed.
-    fn contains(&mut self, address: u64) -> bool {
-        if self.knows(address) {
-            return true;
-        }
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        self.0 = maps.lines().filter_map(executable_range).collect();
-        // Where the list cannot be had, whatever can be read passes for code.
-        self.knows(address) || maps.is_empty()
-    }
-
-    fn knows(&self, address: u64) -> bool {
-        self.0.iter().any(|range| range.contains(&address))
-    }
-}
-
-/// Reads a line of `/proc/self/maps`.
-fn executable_range(line: &str) -> Option<core::ops::Range<u64>> {
-    let (range, rest) = line.split_once(' ')?;
-    let (start, end) = range.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    rest.get(..4)?.contains('x').then_some(number(start)?..number(end)?)
-}
-
-/// Decodes the instruction at an address; what is no instruction decodes as invalid.
-fn decode_at(rip: u64) -> Option<Decoded> {
-    let mut bytes = [0; LONGEST_INSTRUCTION];
-    let mut present = LONGEST_INSTRUCTION;
-    if !guest_memory::copy_out(rip, &mut bytes) {
-        present = (4096 - rip % 4096).min(LONGEST_INSTRUCTION as u64) as usize;
-        if !guest_memory::copy_out(rip, &mut bytes[..present]) {
-            return None;
-        }
-    }
-    let mut decoder = iced_x86::Decoder::with_ip(64, &bytes[..present], rip, 0);
-    let instruction = decoder.decode();
-    if instruction.code() == Code::INVALID && present < LONGEST_INSTRUCTION {
-        return None;
-    }
-    Some(Decoded { instruction, bytes })
-}
-
-/// Blocks by the address of their first instruction: open addressing, never shrinking.
-#[derive(Debug)]
-struct AddressMap {
-    slots: Vec<(u64, u32)>,
-    used: usize,
-}
-
-impl AddressMap {
-    fn new() -> Self {
-        Self { slots: vec![(0, 0); 1 << 12], used: 0 }
-    }
-
-    fn slot(&self, rip: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = (rip.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        while self.slots[slot].1 != 0 && self.slots[slot].0 != rip {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    fn get(&self, rip: u64) -> Option<u32> {
-        let (_, block) = self.slots[self.slot(rip)];
-        (block != 0).then_some(block)
-    }
-
-    fn insert(&mut self, rip: u64, block: u32) {
-        if self.used * 2 >= self.slots.len() {
-            let grown = vec![(0, 0); self.slots.len() * 2];
-            for (rip, block) in core::mem::replace(&mut self.slots, grown) {
-                if block != 0 {
-                    let slot = self.slot(rip);
-                    self.slots[slot] = (rip, block);
-                }
-            }
-        }
-        let slot = self.slot(rip);
-        self.used += usize::from(self.slots[slot].1 == 0);
-        self.slots[slot] = (rip, block);
-    }
 }

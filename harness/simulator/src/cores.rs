@@ -1,0 +1,105 @@
+//! A core, and what it does by itself.
+
+use crate::context::Context;
+use crate::report::Counts;
+use crate::spin::{Seen, Spin};
+use crate::time::Time;
+use crate::translate::{Block, Translator};
+
+/// A core and the thread on it.
+#[repr(C)]
+pub(crate) struct Core {
+    /// Its number on the machine.
+    pub(crate) cpu: u32,
+    /// Its rank among equals.
+    pub(crate) rank: u32,
+    /// How far it is; what its block was charged in advance is in it.
+    pub(crate) time: Time,
+    /// The thread that it runs.
+    pub(crate) thread: Option<usize>,
+    /// The thread whose registers its context holds.
+    pub(crate) resident: Option<usize>,
+    /// When its thread's time slice is over.
+    pub(crate) slice_end: Time,
+    /// Whether its thread stands at the beginning of a block, where it may give way.
+    pub(crate) stands: bool,
+    /// Where generated code was left, while the matter waits for its turn.
+    pub(crate) pending: Option<u32>,
+    /// What is known of a loop that it may be in.
+    pub(crate) spin: Spin,
+    pub(crate) counts: Counts,
+    /// `rcx` before a repeating string instruction.
+    pub(crate) repeats: u64,
+    /// Last, so that what is used most of both lies together: its large tables are at its end.
+    pub(crate) context: Context,
+}
+
+impl Core {
+    pub(crate) fn new(cpu: u32, rank: u32, vector_mask: u64, targets: u64) -> Self {
+        let mut context = Context::new(vector_mask);
+        context.targets = targets;
+        Self {
+            context,
+            cpu,
+            rank,
+            time: 0,
+            thread: None,
+            resident: None,
+            slice_end: 0,
+            stands: false,
+            pending: None,
+            spin: Spin::default(),
+            counts: Counts::default(),
+            repeats: 0,
+        }
+    }
+}
+
+impl Core {
+    /// Takes over what generated code counted.
+    pub(crate) fn count(&mut self) {
+        let context = &mut self.context;
+        let counts = &mut self.counts;
+        counts.instructions += context.counts & 0xffff;
+        counts.loads += context.counts >> 16;
+        context.counts = 0;
+        counts.stores += core::mem::take(&mut context.stores);
+        counts.rmw += context.locked & 0xffff;
+        counts.fences += context.locked >> 16;
+        context.locked = 0;
+    }
+
+    /// Whether the core is in a loop that changes nothing, standing at a block now. `last` is the
+    /// time since the last block with an access began.
+    pub(crate) fn spins(&mut self, id: u32, block: &Block, last: Time) -> bool {
+        let Self { context, counts, spin, time, .. } = self;
+        let seen =
+            Seen { block: id, registers: &context.registers, flags: context.flags, time: *time };
+        spin.look(&seen, block, counts, last)
+    }
+
+    /// Ends the core's waiting: it is as far as if it had executed every access that comes before
+    /// `until`, up to the end of the last whole round of its loop.
+    pub(crate) fn wake(&mut self, until: Time) {
+        self.time = self.spin.wake(self.time, until, &mut self.counts);
+    }
+
+    /// A core was woken because a line is being taken; gives when it does something next. If the
+    /// first thing that its block does is to ask for that line, the block is begun here.
+    pub(crate) fn foresee(&mut self, line: u64, translator: &Translator) -> Time {
+        let id = self.spin.block();
+        let Some((exit, address)) = self.spin.next_miss(line) else { return self.time };
+        let block = &translator.blocks[id as usize];
+        self.time += Time::from(block.cost);
+        self.counts.instructions += u64::from(block.counted.instructions);
+        self.counts.loads += u64::from(block.counted.loads);
+        self.counts.stores += u64::from(block.counted.stores);
+        self.counts.rmw += u64::from(block.counted.locked);
+        self.counts.fences += u64::from(block.counted.fences);
+        self.context.block = id;
+        self.context.silent = 0;
+        self.context.address = address;
+        self.pending = Some(exit);
+        self.time - Time::from(translator.exits[exit as usize].remaining)
+    }
+}
