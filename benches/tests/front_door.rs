@@ -118,6 +118,13 @@ fn a_filter_holds_in_every_part() {
 }
 
 #[test]
+fn a_part_can_be_asked_for_alone() {
+    let said = run(&mut bench(&["packed/simulated"]));
+    said.ends_with(0).simulates("packed", &[1, 2, 8, 32, 64, 128]).lacks(&["time:", "rmw/op"]);
+    said.holds(&["wall clock: the filter leaves no", "exact counts: the filter leaves no"]);
+}
+
+#[test]
 fn a_filter_that_matches_nothing_is_an_error() {
     let said = run(&mut bench(&["no-such-row"]));
     said.ends_with(2).holds(&["no benchmark of counters matches `no-such-row`", "sharded"]);

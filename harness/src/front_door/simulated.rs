@@ -173,14 +173,15 @@ struct Printer<'a> {
     ran: usize,
 }
 
-/// Columns after the name and the number of cores: a metric and its heading.
+/// Columns after the name and the number of cores: a metric and its heading. Counts are those of an
+/// operation.
 const COLUMNS: [(&str, &str); 6] = [
     ("ns_per_op", "ns/op"),
     ("fairness_jain", "fairness"),
-    ("instructions_per_op", "instr/op"),
-    ("transfers_per_op.", "transfers/op"),
+    ("instructions_per_op", "instructions"),
+    ("transfers_per_op.", "transfers"),
     ("transfers_per_op.cross_socket", "cross-socket"),
-    ("syscalls_per_op", "syscalls/op"),
+    ("syscalls_per_op", "syscalls"),
 ];
 
 impl Follow for Printer<'_> {

@@ -95,7 +95,8 @@ fn explained(engine: &str) -> &'static str {
         }
         "simulated" => {
             "Predicted by a model of the machine that is named, from the program's own machine \
-             code. Intervals are the band of the model's validated error. Not measured."
+             code. An interval, where there is one, is the band of the model's validated error. \
+             Not measured."
         }
         _ => {
             "An engine that this version does not know; its figures are shown as they were \
