@@ -286,3 +286,11 @@ fn the_readme_lists_every_variant() {
     });
     assert_eq!(documented.count(), rows, "README.md lists variants that do not exist");
 }
+
+#[test]
+fn the_template_of_a_program_that_simulates_runs() {
+    let output = cargo(&root().join("docs/template"), &["run", "--quiet", "--locked", "--", "4"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", stderr(&output));
+    assert!(said.contains("4 cores of epyc-7742-2s, 400 operations"), "{said}");
+}

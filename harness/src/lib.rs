@@ -88,7 +88,6 @@ pub mod placement;
 mod pmu;
 pub mod records;
 pub mod report;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub mod simulated;
 pub mod spin;
 pub mod stats;

@@ -18,6 +18,7 @@ pub(crate) mod register {
     pub(crate) const RDX: usize = 2;
     pub(crate) const RBX: usize = 3;
     pub(crate) const RSP: usize = 4;
+    pub(crate) const RBP: usize = 5;
     pub(crate) const RSI: usize = 6;
     pub(crate) const RDI: usize = 7;
     pub(crate) const R8: usize = 8;

@@ -197,6 +197,8 @@ impl Engine {
         }
         loop {
             if self.interrupt.load(Ordering::Relaxed) {
+                let time = self.cores[at].time;
+                self.enqueue(at, time);
                 return stop(Halt::Interrupted);
             }
             let longest = self.longest;
@@ -232,10 +234,7 @@ impl Engine {
             }
             Kind::Rest => {
                 core.context.vector_loaded = 0;
-                if core.time > self.deadline {
-                    return stop(Halt::Budget);
-                }
-                if self.has_to_give_way(at) {
+                if core.time > self.deadline || self.has_to_give_way(at) {
                     return self.stand_at(at, rip);
                 }
             }

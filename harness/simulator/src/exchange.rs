@@ -1,8 +1,9 @@
 //! Memory through which a closure and its results pass between the program and its guests: at a
 //! fixed address, so that nothing that a guest touches there depends on the program's own memory.
 
-use core::ptr;
 use std::io;
+
+use crate::fixed;
 
 /// Where it lies.
 const BASE: usize = 0x03f0_0000_0000;
@@ -33,21 +34,7 @@ impl<F, R> Exchange<F, R> {
         if align > 4096 {
             return Err(io::Error::other("a result or closure with an alignment above 4096"));
         }
-        // SAFETY: a new mapping at an address where nothing is mapped.
-        let mapped = unsafe {
-            libc::mmap(
-                ptr::without_provenance_mut(BASE),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
-                -1,
-                0,
-            )
-        };
-        if mapped == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        mapped.expose_provenance();
+        let mapped = fixed::map(BASE, bytes)?;
         let this = Self {
             bytes,
             closure: mapped.cast(),

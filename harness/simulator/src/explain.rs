@@ -17,24 +17,28 @@ use crate::translate::Special;
 const SHOWN: usize = 16;
 
 /// Describes why a run stopped.
-pub(crate) fn explain(engine: &Engine, lenders: &[Lender], halt: &Halt) -> Stopped {
-    let mut symbols = Symbols::of_this_process();
+pub(crate) fn explain(
+    engine: &Engine,
+    lenders: &[Lender],
+    symbols: &mut Symbols,
+    halt: &Halt,
+) -> Stopped {
     let (reason, message) = match halt {
         Halt::Interrupted => (Reason::Interrupted, "interrupted".to_owned()),
         Halt::Budget => {
             let text = "the budget of simulated time is used up, and threads have not ended";
-            (Reason::Budget, everybody(engine, &mut symbols, text))
+            (Reason::Budget, everybody(engine, symbols, text))
         }
         Halt::Stuck => {
             let text = "no thread can ever go on: those that are left wait for each other";
-            (Reason::Blocked, everybody(engine, &mut symbols, text))
+            (Reason::Blocked, everybody(engine, symbols, text))
         }
         Halt::TooMuchCode => {
             (Reason::TooMuchCode, "the code that was executed does not fit into 256 MiB".to_owned())
         }
         Halt::Fault { core, rip, signal, address } => {
             let what = fault(engine, lenders, *core, *signal, *address);
-            (Reason::Fault, at(engine, &mut symbols, *core, *rip, &what))
+            (Reason::Fault, at(engine, symbols, *core, *rip, &what))
         }
         Halt::Instruction { core, rip, special } => {
             let what = match special {
@@ -46,7 +50,7 @@ pub(crate) fn explain(engine: &Engine, lenders: &[Lender], halt: &Halt) -> Stopp
                 Special::Unsupported => Reason::Refused,
                 _ => Reason::Fault,
             };
-            (reason, at(engine, &mut symbols, *core, *rip, &what))
+            (reason, at(engine, symbols, *core, *rip, &what))
         }
         Halt::Forbidden { core, rip, function } => {
             let reason = match function {
@@ -58,19 +62,19 @@ pub(crate) fn explain(engine: &Engine, lenders: &[Lender], halt: &Halt) -> Stopp
                 let status = engine.cores[*core].context.registers[register::RDI] as i32;
                 let _ = write!(what, " with status {status}");
             }
-            (reason, at(engine, &mut symbols, *core, *rip, &what))
+            (reason, at(engine, symbols, *core, *rip, &what))
         }
         Halt::ThreadExit { core } => {
             let what = "ended itself in the middle of a simulated closure (pthread_exit)";
-            (Reason::Exit, at(engine, &mut symbols, *core, rip(engine, *core), what))
+            (Reason::Exit, at(engine, symbols, *core, rip(engine, *core), what))
         }
         Halt::Exit { core, status } => {
             let what = format!("ended the process with status {status}");
-            (Reason::Exit, at(engine, &mut symbols, *core, rip(engine, *core), &what))
+            (Reason::Exit, at(engine, symbols, *core, rip(engine, *core), &what))
         }
         Halt::Refused { core, reason } => {
             let what = format!("asked for what is not simulated: {reason}");
-            (Reason::Refused, at(engine, &mut symbols, *core, rip(engine, *core), &what))
+            (Reason::Refused, at(engine, symbols, *core, rip(engine, *core), &what))
         }
     };
     Stopped { reason, message }
@@ -79,12 +83,6 @@ pub(crate) fn explain(engine: &Engine, lenders: &[Lender], halt: &Halt) -> Stopp
 /// Where the thread of a core goes on.
 fn rip(engine: &Engine, core: usize) -> u64 {
     engine.cores[core].thread.map_or(0, |thread| engine.threads[thread].rip)
-}
-
-/// Where the thread of a core is, running.
-fn running(engine: &Engine, core: usize) -> u64 {
-    let exit = engine.cores[core].context.exit;
-    engine.translator.exits.get(exit as usize).map_or(0, |exit| exit.rip)
 }
 
 /// One thread did something, at a place.
@@ -147,7 +145,7 @@ fn everybody(engine: &Engine, symbols: &mut Symbols, text: &str) -> String {
         let mut at = thread.rip;
         let (stack, does) = match thread.state {
             State::Running(core) => {
-                at = running(engine, core);
+                at = engine.running_at(core);
                 let core = &engine.cores[core];
                 let stack = core.context.registers[register::RSP];
                 let spins = if core.spin.is_parked() { "spins for ever" } else { "runs" };

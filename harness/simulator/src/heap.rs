@@ -11,6 +11,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::alloc::System;
 
+use crate::fixed;
+
 /// Where the engine's heap lies. Fixed, so that a freed pointer tells its heap by a comparison.
 const BASE: usize = 0x6100_0000_0000;
 
@@ -220,28 +222,13 @@ fn ensure_mapped() -> bool {
     if MAPPED.load(Ordering::Acquire) {
         return true;
     }
-    // SAFETY: a new anonymous mapping at an address where nothing is mapped.
-    let mapped = unsafe {
-        libc::mmap(
-            ptr::without_provenance_mut(BASE),
-            SIZE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE
-                | libc::MAP_ANONYMOUS
-                | libc::MAP_NORESERVE
-                | libc::MAP_FIXED_NOREPLACE,
-            -1,
-            0,
-        )
-    };
-    let ok = mapped.addr() == BASE;
-    if ok {
-        mapped.expose_provenance();
+    let mapped = fixed::map(BASE, SIZE);
+    if let Ok(mapped) = mapped {
         // SAFETY: advice on a mapping of our own; large pages spare address translations.
         unsafe { libc::madvise(mapped, SIZE, libc::MADV_HUGEPAGE) };
         MAPPED.store(true, Ordering::Release);
     }
-    ok
+    mapped.is_ok()
 }
 
 /// Why the engine's heap cannot be used.

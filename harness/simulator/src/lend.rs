@@ -5,7 +5,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::io;
 
-use crate::enter;
+use crate::{enter, fixed};
 
 /// Where stacks lie, with thread-local storage at their upper ends: fixed, so that no address of a
 /// guest depends on the process's environment.
@@ -66,24 +66,7 @@ impl Lender {
     /// When the stack cannot be mapped at its place, or the thread cannot be created.
     pub(crate) fn new(index: usize) -> io::Result<Self> {
         let stack = STACKS + (ABANDONED.load(Ordering::Relaxed) + index) * STRIDE;
-        // SAFETY: a new mapping at an address where nothing is mapped.
-        let mapped = unsafe {
-            libc::mmap(
-                ptr::without_provenance_mut(stack),
-                BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE
-                    | libc::MAP_ANONYMOUS
-                    | libc::MAP_NORESERVE
-                    | libc::MAP_FIXED_NOREPLACE,
-                -1,
-                0,
-            )
-        };
-        if mapped == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        mapped.expose_provenance();
+        let mapped = fixed::map(stack, BYTES)?;
         let shared = Box::new(Shared::default());
         let thread = match spawn(mapped, &raw const *shared) {
             Ok(thread) => thread,

@@ -39,14 +39,15 @@
 //!   own allocations lie, at addresses that nothing else decides; for the rest of a program, runs
 //!   repeat where address randomisation is off.
 //! - One session at a time exists in a process. After a run that stopped, its threads are left
-//!   where they were, with whatever they held.
+//!   where they were, with whatever locks of the program's own they held; what they held of the
+//!   process, the allocator's locks or standard output's, they let go of first.
 //!
 //! # Rooms
 //! | module | does |
 //! |---|---|
 //! | [`machine`] | machine files: cores, distances, costs |
 //! | `simulation`, `session` | what a program calls |
-//! | `work`, `lend`, `exchange`, `heap` | the engine's thread, threads that lend stack and identity, memory between the two sides |
+//! | `work`, `lend`, `exchange`, `heap`, `fixed` | the engine's thread, threads that lend stack and identity, memory between the two sides |
 //! | `translate/` | decodes a thread's code once, and writes code that runs, counts and asks |
 //! | `context`, `enter`, `code_memory`, `faults` | the border between engine and thread |
 //! | `engine`, `cores`, `queue`, `spin` | who goes on, and which rounds of spin loops need not |
@@ -54,6 +55,7 @@
 //! | `coherence` | who has which line, and what it costs to get one |
 //! | `os`, `kernel/`, `interpret`, `vdso` | threads on cores, system calls, special instructions |
 //! | `report`, `halt`, `explain`, `symbols`, `error` | figures, and reasons with source lines |
+//! | `let_go`, `unwind` | leaving threads behind without the process's locks |
 
 mod error;
 pub mod machine;
@@ -83,6 +85,8 @@ mod explain;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod faults;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod fixed;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod forbidden;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod guest_memory;
@@ -99,6 +103,8 @@ mod kernel;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod lend;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod let_go;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod operands;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod os;
@@ -112,6 +118,8 @@ mod spin;
 mod symbols;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod translate;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod unwind;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod valgrind_cpuid;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -5,16 +5,14 @@
 //! or ends takes the first ready one that may run there. While threads are ready and no core is
 //! free, a running thread gives way when its time slice is over.
 
-use core::time::Duration;
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use crate::context::{VectorState, register};
 use crate::engine::{Engine, Next};
 use crate::guest_memory;
 use crate::halt::{Halt, stop};
 use crate::kernel::{Call, Caller, Effect, Outcome};
-use crate::time::{NANOSECOND, Time};
+use crate::time::Time;
 
 /// A thread and what it has when no core holds it.
 pub(crate) struct Thread {
@@ -186,7 +184,7 @@ impl Engine {
         core.resident = None;
     }
 
-    /// Gives a thread's registers, wherever they are.
+    /// Gives a thread's registers to change.
     pub(crate) fn registers(&mut self, thread: usize) -> &mut [u64; 16] {
         match self.threads[thread].resides {
             Some(at) => &mut self.cores[at].context.registers,
@@ -194,12 +192,17 @@ impl Engine {
         }
     }
 
+    /// Gives a thread's registers, wherever they are.
+    pub(crate) fn registers_of(&self, thread: usize) -> &[u64; 16] {
+        match self.threads[thread].resides {
+            Some(at) => &self.cores[at].context.registers,
+            None => &self.threads[thread].registers,
+        }
+    }
+
     /// Gives a thread's stack pointer, wherever it is.
     pub(crate) fn stack_of(&self, thread: usize) -> u64 {
-        match self.threads[thread].resides {
-            Some(at) => self.cores[at].context.registers[register::RSP],
-            None => self.threads[thread].registers[register::RSP],
-        }
+        self.registers_of(thread)[register::RSP]
     }
 
     fn may_run(&self, thread: usize, at: usize) -> bool {
@@ -222,7 +225,7 @@ impl Engine {
     }
 
     /// A core has no thread any more: takes the first ready one that may run there.
-    fn next_thread(&mut self, at: usize) -> Result<(), Box<Halt>> {
+    pub(crate) fn next_thread(&mut self, at: usize) -> Result<(), Box<Halt>> {
         self.cores[at].thread = None;
         self.queue.remove(self.cores[at].rank);
         let found = self.ready.0.iter().position(|&thread| self.may_run(thread, at));
@@ -331,26 +334,6 @@ impl Engine {
         let time = self.cores[at].time;
         self.enqueue(at, time);
         Ok(Next::Wait)
-    }
-
-    /// One thread stopped the run: lets the others go on for a while, so that they let go of locks
-    /// that the program itself needs, the allocator's say. What becomes of them is not told.
-    pub(crate) fn let_others_end(&mut self, halt: Halt) {
-        let mut core = halt.core();
-        const SIMULATED: Time = 100_000_000 * NANOSECOND;
-        const REAL: Duration = Duration::from_secs(1);
-        self.deadline = self.deadline.min(self.now + SIMULATED);
-        self.give_up_at = Some(Instant::now() + REAL);
-        while let Some(at) = core {
-            self.unfinished -= 1;
-            if self.next_thread(at).is_err() {
-                return;
-            }
-            match self.run(&mut || ()) {
-                Ok(()) => return,
-                Err(another) => core = another.core(),
-            }
-        }
     }
 
     fn yields(&mut self, at: usize, thread: usize, next: u64) -> Result<(), Box<Halt>> {

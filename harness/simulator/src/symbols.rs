@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::guest_memory;
+use crate::unwind::{Frame, Tables};
 
 /// The part of an object file that is mapped executable.
 #[derive(Debug, Clone)]
@@ -19,22 +20,46 @@ struct Mapping {
     path: String,
 }
 
+/// What a function belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Inside {
+    /// The program itself.
+    Own,
+    /// A panic that was told and looks for somebody who catches it.
+    Unwinding,
+    /// Functions that may hold a lock of the whole process: the allocator's, standard output's.
+    Library,
+    /// The beginning of a panic, which is told while such a lock is held.
+    Panic,
+}
+
+/// What a thread is in the middle of.
+pub(crate) struct Calls {
+    /// Whether it may hold a lock of the whole process.
+    pub(crate) holds: bool,
+    /// Where the address lies to which the outermost function returns that may hold one.
+    pub(crate) returns_at: Option<u64>,
+}
+
 /// Tells where addresses are in the source.
 pub(crate) struct Symbols {
     code: Vec<Mapping>,
     loaders: BTreeMap<String, Option<addr2line::Loader>>,
+    /// What is known of return addresses.
+    inside: BTreeMap<u64, Inside>,
+    tables: BTreeMap<String, Option<Tables>>,
 }
 
 /// A place in the source, inlined functions told apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct Place {
     pub(crate) function: String,
     pub(crate) line: Option<String>,
     /// Whether it is the program's own: not of the standard library or the C library.
     own: bool,
 }
 
-impl core::fmt::Display for Frame {
+impl core::fmt::Display for Place {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match &self.line {
             Some(line) => write!(f, "{line} ({})", self.function),
@@ -47,23 +72,93 @@ impl Symbols {
     /// Looks what is mapped.
     pub(crate) fn of_this_process() -> Self {
         let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        Self { code: mappings(&maps), loaders: BTreeMap::new() }
+        Self {
+            code: mappings(&maps),
+            loaders: BTreeMap::new(),
+            inside: BTreeMap::new(),
+            tables: BTreeMap::new(),
+        }
     }
 
     fn mapping(&self, address: u64) -> Option<&Mapping> {
         self.code.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))
     }
 
+    fn loader(&mut self, path: &str) -> Option<&addr2line::Loader> {
+        let open = || addr2line::Loader::new(path).ok();
+        self.loaders.entry(path.to_owned()).or_insert_with(open).as_ref()
+    }
+
+    /// Says what a thread is in the middle of.
+    pub(crate) fn calls(&mut self, thread: &Frame) -> Calls {
+        const DEEPEST: usize = 10_000;
+        let mut inside = self.inside_at(thread.rip);
+        let mut returns_at = None;
+        let mut outermost = inside != Inside::Own;
+        let mut frame = *thread;
+        for depth in 0..DEEPEST {
+            let Some((caller, back)) = self.caller(&frame, depth > 0) else { break };
+            if outermost {
+                returns_at = Some(back);
+            }
+            let here = self.inside_at(caller.rip.wrapping_sub(1));
+            if here == Inside::Unwinding {
+                // The panic has been told; only what unwinding itself has called may hold a lock.
+                returns_at = None;
+                break;
+            }
+            outermost = here != Inside::Own;
+            inside = inside.max(here);
+            frame = caller;
+        }
+        match inside {
+            Inside::Panic => Calls { holds: true, returns_at: None },
+            Inside::Library => Calls { holds: true, returns_at },
+            Inside::Own | Inside::Unwinding => Calls { holds: false, returns_at: None },
+        }
+    }
+
+    fn caller(&mut self, frame: &Frame, called: bool) -> Option<(Frame, u64)> {
+        let Mapping { start, path, bias, .. } = self.mapping(frame.rip)?.clone();
+        if !self.tables.contains_key(&path) {
+            let loader = self.loader(&path)?;
+            let section = |name: &str| {
+                let range = loader.get_section_range(name.as_bytes())?;
+                Some(range.begin + bias..range.end + bias)
+            };
+            let tables = section(".eh_frame_hdr")
+                .zip(section(".eh_frame"))
+                .and_then(|(index, frames)| Tables::at(start, index, frames));
+            self.tables.insert(path.clone(), tables);
+        }
+        frame.caller(self.tables.get(&path)?.as_ref()?, called)
+    }
+
+    fn inside_at(&mut self, address: u64) -> Inside {
+        if let Some(&known) = self.inside.get(&address) {
+            return known;
+        }
+        let Some(Mapping { path, bias, .. }) = self.mapping(address).cloned() else {
+            return Inside::Own;
+        };
+        let object = path.rsplit('/').next().unwrap_or_default();
+        let inside = if C_OBJECTS.iter().any(|start| object.starts_with(start)) {
+            Inside::Library
+        } else {
+            let name = self.loader(&path).and_then(|loader| loader.find_symbol(address - bias));
+            name.map_or(Inside::Own, |name| inside_of(&demangled(name)))
+        };
+        self.inside.insert(address, inside);
+        inside
+    }
+
     /// Gives the frames at an address, innermost first; one without a line if nothing is known.
-    pub(crate) fn frames(&mut self, address: u64) -> Vec<Frame> {
-        let unknown = |text: String| vec![Frame { function: text, line: None, own: false }];
+    pub(crate) fn frames(&mut self, address: u64) -> Vec<Place> {
+        let unknown = |text: String| vec![Place { function: text, line: None, own: false }];
         let Some(mapping) = self.mapping(address).cloned() else {
             return unknown(format!("{address:#x}"));
         };
-        let loader = self
-            .loaders
-            .entry(mapping.path.clone())
-            .or_insert_with(|| addr2line::Loader::new(&mapping.path).ok());
+        let loader = self.loader(&mapping.path);
         let object = mapping.path.rsplit('/').next().unwrap_or_default();
         let Some(loader) = loader else { return unknown(format!("{object} {address:#x}")) };
         let at = address - mapping.bias;
@@ -84,7 +179,7 @@ impl Symbols {
                     text
                 });
                 let own = file.is_some_and(|file| !is_library(file));
-                frames.push(Frame {
+                frames.push(Place {
                     function: function.unwrap_or_else(|| format!("{object} {at:#x}")),
                     line,
                     own,
@@ -171,6 +266,45 @@ fn demangled(name: &str) -> String {
     addr2line::demangle_auto(name.into(), None).into_owned()
 }
 
+/// How the names of the C library's objects begin.
+const C_OBJECTS: [&str; 4] = ["libc.", "libc-", "ld-", "libpthread"];
+
+/// Says what a function of the program's own file belongs to, by its name.
+fn inside_of(name: &str) -> Inside {
+    const PANICS: [&str; 5] = [
+        "panicking::begin_panic",
+        "panicking::panic_with_hook",
+        "panicking::rust_panic_with_hook",
+        "panicking::default_hook",
+        "__rust_end_short_backtrace",
+    ];
+    const LIBRARY: [&str; 7] = [
+        "std::io::",
+        "std::env::",
+        "std::sys::",
+        "std::backtrace",
+        "parking_lot_core::",
+        "alloc::alloc::",
+        "GlobalAlloc",
+    ];
+    /// Those of the C library, where it is linked statically.
+    const C: [&str; 8] =
+        ["malloc", "calloc", "realloc", "free", "memalign", "printf", "puts", "fwrite"];
+    if name.ends_with("rust_panic") || name.contains("resume_unwind") {
+        return Inside::Unwinding;
+    }
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&PANICS) {
+        Inside::Panic
+    } else if name.contains("__rust_begin_short_backtrace") {
+        Inside::Own
+    } else if has(&LIBRARY) || name.starts_with("__rust") || !name.contains("::") && has(&C) {
+        Inside::Library
+    } else {
+        Inside::Own
+    }
+}
+
 fn is_library(file: &str) -> bool {
     file.starts_with("/rustc/")
         || file.starts_with("/rust/deps/")
@@ -187,12 +321,16 @@ fn shortened(file: &str) -> String {
         let rest = &file[at + "/registry/src/".len()..];
         return rest.split_once('/').map_or(rest, |(_, rest)| rest).to_owned();
     }
-    let here = std::env::current_dir().ok();
-    let relative = here
-        .as_ref()
-        .and_then(|here| here.to_str())
-        .and_then(|here| file.strip_prefix(here)?.strip_prefix('/'));
-    relative.unwrap_or(file).to_owned()
+    if !file.starts_with('/') {
+        return file.to_owned();
+    }
+    // From the package's folder on: where that lay is a matter of the build.
+    for folder in ["/src/", "/tests/", "/benches/", "/examples/"] {
+        if let Some(at) = file.rfind(folder) {
+            return file[file[..at].rfind('/').map_or(0, |slash| slash + 1)..].to_owned();
+        }
+    }
+    file.rsplit('/').next().unwrap_or(file).to_owned()
 }
 
 #[cfg(test)]
@@ -210,6 +348,20 @@ mod tests {
         let frame = frames.last().unwrap();
         assert!(frame.function.contains("known"), "{frames:?}");
         assert!(frame.line.as_ref().unwrap().contains("symbols.rs:"), "{frames:?}");
+    }
+
+    #[test]
+    fn paths_begin_at_the_package() {
+        for (long, short) in [
+            ("/home/me/mine/src/deep/main.rs", "mine/src/deep/main.rs"),
+            ("/a/mine/tests/one.rs", "mine/tests/one.rs"),
+            ("src/main.rs", "src/main.rs"),
+            ("/rustc/0123/library/core/src/ptr/mod.rs", "library/core/src/ptr/mod.rs"),
+            ("/c/registry/src/index-1/lock-1.0/src/lib.rs", "lock-1.0/src/lib.rs"),
+            ("/a/b/odd.rs", "odd.rs"),
+        ] {
+            assert_eq!(shortened(long), short);
+        }
     }
 
     #[test]

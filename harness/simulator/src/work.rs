@@ -19,6 +19,7 @@ use crate::queue::{LATEST, Queue};
 use crate::report::Counts;
 use crate::simulation::Simulation;
 use crate::spin::Spin;
+use crate::symbols::Symbols;
 use crate::time::{NANOSECOND, Time};
 use crate::translate::{Costs, Special, Translator};
 use crate::{forbidden, vdso};
@@ -148,8 +149,9 @@ impl Workshop {
             start(engine, lenders, Begin { threads, entry, task, time: begin, seed: *seed });
         if let Err(halt) = started.and_then(|()| engine.run(first_ended)) {
             *broken = true;
-            let stopped = explain(engine, lenders, &halt);
-            engine.let_others_end(*halt);
+            let mut symbols = Symbols::of_this_process();
+            let stopped = explain(engine, lenders, &mut symbols, &halt);
+            engine.let_go(&halt, &mut symbols);
             return Err(Box::new(stopped));
         }
         let since =

@@ -5,39 +5,20 @@ use core::arch::asm;
 use core::hint::black_box;
 use core::ptr;
 use std::sync::Mutex;
-use std::time::Duration;
 
-use simulator::{Reason, Simulation, Stopped};
+use simulator::{Reason, Stopped};
 
+#[macro_use]
+#[path = "support/bad.rs"]
+mod bad;
 #[path = "support/guests.rs"]
 mod guests;
 
-use guests::{assert_says, machine, stops};
+use bad::three;
+use guests::stops;
 
 #[global_allocator]
 static HEAP: simulator::EngineHeap = simulator::EngineHeap;
-
-fn three() -> Simulation {
-    Simulation::on(&machine()).threads(3).budget(Duration::from_secs(1))
-}
-
-/// Declares a test: thread 1 of 3 does it; the run stops for the reason, and the message has the
-/// words and names a line of the guest.
-macro_rules! bad {
-    ($name:ident, $reason:ident, $words:expr, $guest:expr) => {
-        #[test]
-        fn $name() {
-            let line = line!();
-            let stopped = stops(three(), |thread| {
-                let guest: fn() = $guest;
-                if thread == 1 {
-                    black_box(guest)();
-                }
-            });
-            assert_says(&stopped, Reason::$reason, &$words, (file!(), line));
-        }
-    };
-}
 
 // Faults.
 

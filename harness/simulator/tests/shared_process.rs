@@ -1,5 +1,5 @@
 //! Guests share a process with real threads: its allocator, its standard output, its locks. Nobody
-//! may wait for ever for somebody who has let go.
+//! may wait for ever for somebody who has let go, or whose run was stopped.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::thread;
 
-use simulator::{Machine, Session, Simulation};
+use simulator::{Machine, Reason, Session, Simulation};
 
 #[path = "support/child.rs"]
 mod child;
@@ -55,6 +55,22 @@ fn allocates(seed: usize, exchange: &Mutex<Vec<String>>) -> usize {
     map.into_values().map(|numbers| numbers.len()).sum()
 }
 
+/// This process allocates, frees, prints and starts threads.
+fn works(exchange: &Mutex<Vec<String>>) {
+    // What was locked when a run stopped stays so.
+    let _ = exchange.try_lock().map(|mut exchange| exchange.clear());
+    for threads in [1, 6] {
+        thread::scope(|scope| {
+            (0..threads).for_each(|seed| {
+                let own = Mutex::default();
+                scope.spawn(move || black_box(allocates(seed, &own)));
+            });
+        });
+        println!("{threads} threads have allocated");
+        eprint!("");
+    }
+}
+
 #[test]
 fn real_threads_allocate_while_guests_do() {
     alone("real_threads_allocate_while_guests_do", || {
@@ -81,6 +97,62 @@ fn real_threads_allocate_while_guests_do() {
             }
             stop.store(true, Ordering::Relaxed);
         });
+    });
+}
+
+#[test]
+fn guests_that_are_stopped_while_they_allocate() {
+    alone("guests_that_are_stopped_while_they_allocate", || {
+        for seed in 0..30 {
+            let exchange = Mutex::default();
+            let budget = Duration::from_nanos(9_000 + 1_777 * seed);
+            let stopped = session(20, budget, seed).each(|thread| {
+                loop {
+                    allocates(thread, &exchange);
+                }
+            });
+            let stopped = stopped.map(|report: simulator::Report<()>| report.total).unwrap_err();
+            assert_eq!(stopped.reason, Reason::Budget, "{stopped}");
+            works(&exchange);
+            core::mem::forget(exchange);
+        }
+    });
+}
+
+#[test]
+fn guests_that_are_stopped_while_they_print() {
+    alone("guests_that_are_stopped_while_they_print", || {
+        for seed in 0..30 {
+            let budget = Duration::from_nanos(5_000 + 1_777 * seed);
+            let stopped = session(5, budget, seed).each(|thread| {
+                loop {
+                    println!("{thread} {}", "prints ".repeat(thread));
+                    eprint!("");
+                }
+            });
+            let stopped = stopped.map(|report: simulator::Report<()>| report.total).unwrap_err();
+            assert_eq!(stopped.reason, Reason::Budget, "{stopped}");
+            works(&Mutex::default());
+        }
+    });
+}
+
+#[test]
+fn guests_that_are_stopped_while_they_panic() {
+    alone("guests_that_are_stopped_while_they_panic", || {
+        for seed in 0..10 {
+            let budget = Duration::from_micros(3 + 29 * seed);
+            let stopped = session(3, budget, seed).each(|_| {
+                loop {
+                    let _ = std::panic::catch_unwind(|| panic!("once more"));
+                }
+            });
+            let stopped = stopped.map(|report: simulator::Report<()>| report.total).unwrap_err();
+            assert_eq!(stopped.reason, Reason::Budget, "{stopped}");
+            let caught = std::panic::catch_unwind(|| panic!("here"));
+            assert!(caught.is_err());
+            works(&Mutex::default());
+        }
     });
 }
 

@@ -15,7 +15,6 @@ mod grid;
 mod iai;
 mod measured;
 mod shift;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod simulated;
 mod wall;
 
@@ -33,7 +32,6 @@ use grid::Extent;
 
 #[cfg(feature = "iai")]
 pub use iai::{Source, cross_check};
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use simulated::simulated;
 
 /// One primitive crate's benchmarks.
