@@ -332,7 +332,7 @@ impl Engine {
         if now >= self.limit || write && self.wakes_spinners(at, &[(address, 1, true)], now) {
             return self.wait_for_turn(at, exit, now);
         }
-        let at_once = last && !self.coherence.is_under_way(id, now);
+        let at_once = last;
         let stall = self.fetch(at, line, id, write, now);
         let core = &mut self.cores[at];
         core.time += stall;
