@@ -1,12 +1,19 @@
-//! Who has which line, and what it costs to get one: the first time model.
+//! Who has which line, and what it costs to get one.
 //!
-//! A line is with one core that may write it, or with any number that may read it. Getting it
-//! takes as long as the dirty transfer from the core that has it, by distance; a write waits for
-//! the farthest core that has to give the line up. Transfers of one line follow each other. Caches
-//! are as large as is needed: lines are lost to other cores only.
+//! A line is with one core that may write it, or with any number that may read it, or nowhere. A
+//! request finds it free, or waits in the line's queue (`waiting`). A read takes a transfer from
+//! the nearest core that has the line; the first read of an L3 group brings it into the group, the
+//! others hit there. A write takes a transfer from the farthest core that has it, and a little for
+//! each that has to give it up; one that waited occupies the line for a share of that only, since
+//! the line's home already knows where it goes next. Where atomics are done at the home, a
+//! contended line stays there. Caches are as large as is needed: lines are lost to other cores
+//! only.
 
 use crate::machine::{Distance, Machine};
+use crate::model::Model;
 use crate::time::Time;
+use crate::translate::Touch;
+use crate::work::mix;
 
 /// Numbers that cores of a machine may have.
 pub(crate) const CORES: usize = 1024;
@@ -25,6 +32,8 @@ pub(crate) enum Source {
     Core(Distance),
     /// Memory.
     Memory,
+    /// Its home: an atomic that was done there, or what such ones left.
+    Home,
 }
 
 /// How an access went.
@@ -48,13 +57,40 @@ pub(crate) struct LineId(u32);
 struct Line {
     /// The core that may write.
     owner: u32,
-    /// When the last transfer of the line is over.
+    /// The core that got it last.
+    last: u32,
+    /// When the line can be asked for again.
     free: Time,
+    /// The list of those who wait for it.
+    queue: u32,
+    /// The socket of its home.
+    home: u16,
+    /// Whether it is at its home and with no core.
+    at_home: bool,
+}
+
+const NEW_LINE: Line =
+    Line { owner: NONE, last: NONE, free: 0, queue: NONE, home: 0, at_home: false };
+
+/// One who asks for a line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asks {
+    pub(crate) cpu: u32,
+    pub(crate) touch: Touch,
+    pub(crate) at: Time,
+    /// Whether it waited for its turn.
+    pub(crate) queued: bool,
+    /// How long the line takes from memory.
+    pub(crate) memory: Time,
 }
 
 /// All lines that were ever touched.
 #[derive(Debug)]
 pub(crate) struct Coherence {
+    pub(crate) model: Model,
+    machine: Machine,
+    /// The state of the jitter.
+    random: u64,
     neighbours: Neighbours,
     /// From address to index: open addressing.
     index: Vec<(u64, u32)>,
@@ -66,12 +102,15 @@ pub(crate) struct Coherence {
 
 impl Coherence {
     /// No line was touched. `cpus` are the cores that will touch some.
-    pub(crate) fn new(machine: &Machine, cpus: &[u32]) -> Self {
+    pub(crate) fn new(machine: &Machine, cpus: &[u32], seed: u64) -> Self {
         let words = cpus.iter().max().map_or(1, |&most| most as usize / 64 + 1);
         Self {
+            model: Model::of(machine),
+            machine: machine.clone(),
+            random: seed,
             neighbours: Neighbours::new(machine, cpus, words),
             index: vec![(0, 0); 1 << 12],
-            lines: vec![Line { owner: NONE, free: 0 }],
+            lines: vec![NEW_LINE],
             sharers: vec![0; words],
             words,
         }
@@ -109,7 +148,7 @@ impl Coherence {
         }
         let new = self.lines.len() as u32;
         self.index[slot] = (line, new);
-        self.lines.push(Line { owner: NONE, free: 0 });
+        self.lines.push(NEW_LINE);
         self.sharers.resize(self.sharers.len() + self.words, 0);
         LineId(new)
     }
@@ -143,70 +182,175 @@ impl Coherence {
         }
     }
 
-    /// Whether a transfer of the line is not over before `now`.
-    pub(crate) fn is_under_way(&self, line: LineId, now: Time) -> bool {
-        self.lines[line.0 as usize].free >= now
+    /// Whether a line cannot be asked for at once.
+    pub(crate) fn is_busy(&self, line: LineId, now: Time) -> bool {
+        let line = &self.lines[line.0 as usize];
+        line.free > now || line.queue != NONE
     }
 
-    /// Whether no core has the line, so that it comes from memory.
+    /// When a line can be asked for again.
+    pub(crate) fn free_at(&self, line: LineId) -> Time {
+        self.lines[line.0 as usize].free
+    }
+
+    /// Keeps a line where it is until an access has been executed.
+    pub(crate) fn keep_until(&mut self, line: LineId, time: Time) {
+        let line = &mut self.lines[line.0 as usize];
+        line.free = line.free.max(time);
+    }
+
+    /// The list of those who wait for a line.
+    pub(crate) fn queue(&self, line: LineId) -> Option<usize> {
+        let queue = self.lines[line.0 as usize].queue;
+        (queue != NONE).then_some(queue as usize)
+    }
+
+    pub(crate) fn set_queue(&mut self, line: LineId, queue: Option<usize>) {
+        self.lines[line.0 as usize].queue = queue.map_or(NONE, |queue| queue as u32);
+    }
+
+    /// How far a core is from the one that had the line last: under the same L3, on the same
+    /// socket, or farther.
+    pub(crate) fn nearness(&self, line: LineId, cpu: u32) -> u32 {
+        let last = self.lines[line.0 as usize].last;
+        if last == NONE {
+            return 0;
+        }
+        match self.machine.distance(last, cpu) {
+            Distance::Same | Distance::Smt | Distance::SameL3 => 0,
+            Distance::SameSocket => 1,
+            Distance::CrossSocket => 2,
+        }
+    }
+
+    /// Whether the line comes from memory.
     pub(crate) fn is_in_memory(&self, line: LineId) -> bool {
-        self.sharers(line).iter().all(|&word| word == 0)
+        !self.lines[line.0 as usize].at_home && self.sharers(line).iter().all(|&word| word == 0)
     }
 
-    /// Gets a line for a core to read; `memory` is how long it takes from there.
-    pub(crate) fn read(
-        &mut self,
-        machine: &Machine,
-        id: LineId,
-        cpu: u32,
-        at: Time,
-        memory: Time,
-    ) -> Access {
-        let Line { owner, free } = self.lines[id.0 as usize];
+    /// Sets the socket whose memory a line is in.
+    pub(crate) fn set_home(&mut self, line: LineId, socket: usize) {
+        self.lines[line.0 as usize].home = socket as u16;
+    }
+
+    /// Gets a line for a core.
+    pub(crate) fn get(&mut self, id: LineId, asks: &Asks) -> Access {
+        self.random = mix(self.random);
+        let access = if asks.touch.writes() { self.write(id, asks) } else { self.read(id, asks) };
+        self.lines[id.0 as usize].last = asks.cpu;
+        access
+    }
+
+    fn home_is_near(&self, id: LineId, cpu: u32) -> bool {
+        usize::from(self.lines[id.0 as usize].home) == self.machine.socket_of(cpu)
+    }
+
+    fn read(&mut self, id: LineId, asks: &Asks) -> Access {
+        let Line { owner, free, at_home, .. } = self.lines[id.0 as usize];
+        let cpu = asks.cpu;
         let nearest = if owner == NONE {
             self.neighbours.nearest(self.sharers(id), cpu)
         } else {
-            Some(machine.distance(cpu, owner))
+            Some(self.machine.distance(cpu, owner))
         };
+        let model = &self.model;
         let (source, takes) = match nearest {
-            Some(distance) => (Source::Core(distance), machine.transfer_ps(distance)),
-            None => (Source::Memory, memory),
+            // The group has it already.
+            Some(Distance::SameL3) if owner == NONE => {
+                (Source::Core(Distance::SameL3), model.group_hit)
+            }
+            Some(distance) => {
+                let near = self.home_is_near(id, cpu);
+                (Source::Core(distance), model.transfer(distance, near))
+            }
+            None if at_home => (Source::Home, model.transfer(Distance::SameL3, true)),
+            None => (Source::Memory, asks.memory),
         };
-        let done = at.max(free) + takes;
+        let begin = asks.at.max(free);
+        let done = begin + model.jittered(takes, self.random);
+        let occupied = model.read_group;
         let line = &mut self.lines[id.0 as usize];
-        let alone = nearest.is_none();
-        if owner != NONE {
-            line.free = done; // the owner hands the line out once; readers after it do not queue
+        let alone = nearest.is_none() && !at_home;
+        if owner != NONE || nearest.is_none_or(|distance| distance > Distance::SameL3) {
+            line.free = begin + occupied;
         }
         line.owner = if alone { cpu } else { NONE };
+        line.at_home = false;
         self.sharers[id.0 as usize * self.words + cpu as usize / 64] |= 1 << (cpu % 64);
         let demoted = (owner != NONE).then_some(owner);
         Access { done, source, may_write: alone, demoted }
     }
 
-    /// Gets a line for a core to write: all others lose it.
-    pub(crate) fn write(
-        &mut self,
-        machine: &Machine,
-        id: LineId,
-        cpu: u32,
-        at: Time,
-        memory: Time,
-    ) -> Access {
+    fn write(&mut self, id: LineId, asks: &Asks) -> Access {
+        let cpu = asks.cpu;
         let had = self.has(id, cpu);
-        let (source, takes) = match self.neighbours.farthest(self.sharers(id), cpu) {
-            Some(distance) if had => (Source::Upgrade(distance), machine.transfer_ps(distance)),
-            Some(distance) => (Source::Core(distance), machine.transfer_ps(distance)),
+        let Line { owner, free, at_home, last, .. } = self.lines[id.0 as usize];
+        let farthest = self.neighbours.farthest(self.sharers(id), cpu);
+        let near = self.home_is_near(id, cpu);
+        let model = &self.model;
+        let others = self.sharers(id).iter().map(|word| word.count_ones()).sum::<u32>();
+        let invalidations =
+            model.invalidate * Time::from(others - u32::from(had)) * Time::from(owner == NONE);
+        let (source, mut takes) = match farthest {
+            Some(distance) => {
+                let takes = model.transfer(distance, near);
+                (if had { Source::Upgrade(distance) } else { Source::Core(distance) }, takes)
+            }
             None if had => (Source::Own, 0),
-            None => (Source::Memory, memory),
+            None if at_home => (Source::Home, model.transfer(Distance::SameL3, true)),
+            None => (Source::Memory, asks.memory),
         };
+        if asks.queued && !matches!(source, Source::Memory) {
+            takes = model.queued(takes);
+        }
+        takes += invalidations;
+        let begin = asks.at.max(free);
+        if let Some(far) = model.far_atomic
+            && asks.touch == Touch::Locked
+            && (asks.queued || at_home && last != cpu)
+        {
+            // Done at the home, where the line is by now or comes to.
+            let done = begin + model.jittered(if at_home { far } else { far + takes }, self.random);
+            let line = &mut self.lines[id.0 as usize];
+            *line = Line { owner: NONE, free: done, at_home: true, ..*line };
+            self.sharers[id.0 as usize * self.words..][..self.words].fill(0);
+            return Access { done, source: Source::Home, may_write: false, demoted: None };
+        }
+        let done = begin + model.jittered(takes, self.random);
+        let free = done + model.hold;
         let line = &mut self.lines[id.0 as usize];
-        let done = at.max(line.free) + takes;
-        *line = Line { owner: cpu, free: done };
+        *line = Line { owner: cpu, free, at_home: false, ..*line };
         let sharers = &mut self.sharers[id.0 as usize * self.words..][..self.words];
         sharers.fill(0);
         sharers[cpu as usize / 64] = 1 << (cpu % 64);
         Access { done, source, may_write: true, demoted: None }
+    }
+
+    /// Brings a line along that lies beside one that is fetched: its owner may only read it any
+    /// more. Gives the owner.
+    pub(crate) fn bring_along(&mut self, id: LineId, cpu: u32, now: Time) -> Option<u32> {
+        let Line { owner, .. } = self.lines[id.0 as usize];
+        if owner == NONE || owner == cpu || self.is_busy(id, now) {
+            return None;
+        }
+        let occupied = now + self.model.read_group;
+        let line = &mut self.lines[id.0 as usize];
+        (line.owner, line.free) = (NONE, occupied);
+        self.sharers[id.0 as usize * self.words + cpu as usize / 64] |= 1 << (cpu % 64);
+        Some(owner)
+    }
+
+    /// The line at an address, if it was ever touched.
+    pub(crate) fn known(&self, line: u64) -> Option<LineId> {
+        let found = self.index[self.slot(line)].1;
+        (found != 0).then_some(LineId(found))
+    }
+}
+
+#[cfg(test)]
+impl LineId {
+    pub(crate) fn first() -> Self {
+        Self(1)
     }
 }
 
@@ -273,3 +417,6 @@ impl Neighbours {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,8 @@ pub(crate) struct Core {
     pub(crate) rank: u32,
     /// How far it is; what its block was charged in advance is in it.
     pub(crate) time: Time,
+    /// When everything that it stored is seen by others.
+    pub(crate) drained: Time,
     /// The thread that it runs.
     pub(crate) thread: Option<usize>,
     /// The thread whose registers its context holds.
@@ -43,6 +45,7 @@ impl Core {
             cpu,
             rank,
             time: 0,
+            drained: 0,
             thread: None,
             resident: None,
             slice_end: 0,
@@ -84,11 +87,11 @@ impl Core {
         self.time = self.spin.wake(self.time, until, &mut self.counts);
     }
 
-    /// A core was woken because a line is being taken; gives when it does something next. If the
-    /// first thing that its block does is to ask for that line, the block is begun here.
-    pub(crate) fn foresee(&mut self, line: u64, translator: &Translator) -> Time {
+    /// A core was woken because a line is being taken; if the first thing that its block
+    /// does is to ask for that line, the block is begun here. Gives when it asks.
+    pub(crate) fn foresee(&mut self, line: u64, translator: &Translator) -> Option<Time> {
         let id = self.spin.block();
-        let Some((exit, address)) = self.spin.next_miss(line) else { return self.time };
+        let (exit, address) = self.spin.next_miss(line)?;
         let block = &translator.blocks[id as usize];
         self.time += Time::from(block.cost);
         self.counts.instructions += u64::from(block.counted.instructions);
@@ -100,6 +103,6 @@ impl Core {
         self.context.silent = 0;
         self.context.address = address;
         self.pending = Some(exit);
-        self.time - Time::from(translator.exits[exit as usize].remaining)
+        Some(self.time - Time::from(translator.exits[exit as usize].remaining))
     }
 }

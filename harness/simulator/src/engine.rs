@@ -11,30 +11,21 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::coherence::{Access, Coherence, LineId, Source};
+use crate::accesses::{Foreseen, Wanted};
+use crate::coherence::Coherence;
 use crate::context::Context;
 use crate::cores::Core;
 use crate::enter;
 use crate::faults;
 use crate::halt::{Halt, stop};
-use crate::kernel::{self, Kernel, PAGE_BYTES};
+use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
 use crate::report::Counts;
 use crate::time::Time;
 use crate::translate::{Exit, Kind, Translator};
-
-/// An access that does not hit.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    address: u64,
-    write: bool,
-    /// Whether it is the last of its block.
-    last: bool,
-    /// How much of the block's cost lies behind it.
-    remaining: u32,
-}
+use crate::waiting::{Request, Waiting};
 
 /// What became of an exit.
 pub(crate) enum Next {
@@ -59,11 +50,18 @@ pub(crate) struct Engine {
     pub(crate) random: u64,
     pub(crate) translator: Translator,
     pub(crate) coherence: Coherence,
+    /// Cores that wait for lines.
+    pub(crate) waiting: Waiting,
+    /// Cores that were woken and are known to ask for the line that they lost.
+    pub(crate) foreseen: Vec<Foreseen>,
+    /// Room for those who are served together.
+    pub(crate) readers: Vec<Request>,
     pub(crate) cores: Vec<Core>,
     /// Cores by their rank.
     pub(crate) core_of_rank: Vec<u32>,
     /// Cores by their number on the machine.
     pub(crate) core_of_cpu: Vec<u32>,
+    /// Cores by what they do next, and behind them lines by when they are free.
     pub(crate) queue: Queue,
     pub(crate) skip_spins: bool,
     /// Whether `cpuid` answers as under valgrind.
@@ -117,7 +115,10 @@ impl Engine {
                 return stop(Halt::Budget);
             }
             self.now = next.time();
-            self.step(self.core_of_rank[next.rank() as usize] as usize)?;
+            match self.core_of_rank.get(next.rank() as usize) {
+                Some(&core) => self.step(core as usize)?,
+                None => self.grant(next.rank() as usize - self.cores.len())?,
+            }
             if self.unfinished < all && self.window.is_none() {
                 self.window = Some(self.counted_so_far());
                 first_ended();
@@ -150,7 +151,7 @@ impl Engine {
     }
 
     /// Gives the moment before which `core` may begin something.
-    fn limit_of(&self, core: usize) -> Time {
+    pub(crate) fn limit_of(&self, core: usize) -> Time {
         let mut end = (self.deadline + 1).min(LATEST).min(self.timer);
         if !self.ready.is_empty() {
             end = end.min(self.cores[core].slice_end);
@@ -164,7 +165,8 @@ impl Engine {
     #[inline]
     fn prefetch_next(&self) {
         let Some(next) = self.queue.first() else { return };
-        let next = &raw const self.cores[self.core_of_rank[next.rank() as usize] as usize];
+        let Some(&core) = self.core_of_rank.get(next.rank() as usize) else { return };
+        let next = &raw const self.cores[core as usize];
         const HOT: usize =
             core::mem::offset_of!(Core, context) + core::mem::offset_of!(Context, loads);
         for line in 0..HOT / 64 {
@@ -195,6 +197,11 @@ impl Engine {
         {
             return Ok(());
         }
+        self.execute(at)
+    }
+
+    /// Lets a core execute until it has to wait.
+    pub(crate) fn execute(&mut self, at: usize) -> Result<(), Box<Halt>> {
         loop {
             if self.interrupt.load(Ordering::Relaxed) {
                 let time = self.cores[at].time;
@@ -255,16 +262,21 @@ impl Engine {
                 core.context.vector_loaded = 1;
                 core.spin.disturb();
             }
-            Kind::Access { bytes, write, last } => {
+            Kind::Access { bytes, touch, last } => {
                 let address = core.context.address;
                 let block = core.context.block;
                 if rip == self.translator.blocks[block as usize].rip {
                     core.spin.missed(block, exit, address);
                 }
                 if address % 64 + u64::from(bytes) <= 64 {
-                    return Ok(self.access(at, exit, Wanted { address, write, last, remaining }));
+                    return Ok(self.access(at, exit, Wanted { address, touch, last, remaining }));
                 }
-                return Ok(self.accesses(at, exit, remaining, &[(address, bytes.into(), write)]));
+                return Ok(self.accesses(
+                    at,
+                    exit,
+                    remaining,
+                    &[(address, bytes.into(), touch.writes())],
+                ));
             }
             Kind::Computed { index, write } => {
                 let accesses = self.computed(at, index as usize, write);
@@ -312,201 +324,6 @@ impl Engine {
         }
         self.enqueue(at, time);
         Next::Wait
-    }
-
-    /// Asks for one line, if it is the core's turn.
-    ///
-    /// The access itself is executed when the line is there. If nothing else of its block touches
-    /// memory, and nobody is still at work on the line, nobody can tell whether it was executed
-    /// at once, and it is: a core that wants the line from now on gets it after this one.
-    fn access(&mut self, at: usize, exit: u32, wanted: Wanted) -> Next {
-        let Wanted { address, write, last, remaining } = wanted;
-        let line = address & !63;
-        let id = self.coherence.line(line);
-        let core = &mut self.cores[at];
-        if let Some(owns) = self.coherence.hit(id, core.cpu, write) {
-            core.context.may(line, owns);
-            return Next::Go;
-        }
-        let now = core.time - Time::from(remaining);
-        if now >= self.limit || write && self.wakes_spinners(at, &[(address, 1, true)], now) {
-            return self.wait_for_turn(at, exit, now);
-        }
-        let at_once = last;
-        let stall = self.fetch(at, line, id, write, now);
-        let core = &mut self.cores[at];
-        core.time += stall;
-        core.counts.stall_ps += stall;
-        if write {
-            self.limit = self.limit_of(at); // woken cores may come before it now
-        }
-        if at_once || now + stall < self.limit {
-            return Next::Go;
-        }
-        self.enqueue(at, now + stall);
-        Next::Wait
-    }
-
-    /// Asks for lines, if it is the core's turn.
-    pub(crate) fn accesses(
-        &mut self,
-        at: usize,
-        exit: u32,
-        remaining: u32,
-        accesses: &[(u64, u64, bool)],
-    ) -> Next {
-        let now = self.cores[at].time - Time::from(remaining);
-        let mut turn = false;
-        let mut stall = 0;
-        for &(address, bytes, write) in accesses {
-            let lines = address >> 6..=(address + bytes.max(1) - 1) >> 6;
-            for line in lines.map(|line| line << 6) {
-                let cpu = self.cores[at].cpu;
-                let id = self.coherence.line(line);
-                if let Some(owns) = self.coherence.hit(id, cpu, write) {
-                    self.cores[at].context.may(line, owns);
-                    continue;
-                }
-                if !turn {
-                    if now >= self.limit {
-                        return self.wait_for_turn(at, exit, now);
-                    }
-                    if self.wakes_spinners(at, accesses, now) {
-                        return self.wait_for_turn(at, exit, now);
-                    }
-                    self.limit = self.limit_of(at);
-                    turn = true;
-                }
-                stall += self.fetch(at, line, id, write, now + stall);
-            }
-        }
-        if stall == 0 {
-            return Next::Go;
-        }
-        let core = &mut self.cores[at];
-        core.time += stall;
-        core.counts.stall_ps += stall;
-        if now + stall >= self.limit {
-            self.enqueue(at, now + stall);
-            return Next::Wait;
-        }
-        Next::Go
-    }
-
-    pub(crate) fn wait_for_turn(&mut self, at: usize, exit: u32, now: Time) -> Next {
-        self.cores[at].pending = Some(exit);
-        self.enqueue(at, now);
-        Next::Wait
-    }
-
-    /// Wakes cores that spin on lines which these accesses will take from them; whether one of
-    /// them has something left to do before that.
-    pub(crate) fn wakes_spinners(
-        &mut self,
-        at: usize,
-        accesses: &[(u64, u64, bool)],
-        now: Time,
-    ) -> bool {
-        let Self { cores, coherence, queue, core_of_cpu, translator, .. } = self;
-        let (cpu, rank) = (cores[at].cpu, cores[at].rank);
-        let mut before = false;
-        let mut woken = 0;
-        for &(address, bytes, _) in accesses.iter().filter(|(.., write)| *write) {
-            for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
-                let id = coherence.line(line << 6);
-                coherence.others(id, cpu, |other| {
-                    let core = &mut cores[core_of_cpu[other as usize] as usize];
-                    if core.spin.is_parked() {
-                        core.wake(now + Time::from(core.rank < rank));
-                        let first = (core.time, core.rank) < (now, rank);
-                        before |= first;
-                        let next = match first {
-                            true => core.time,
-                            false => core.foresee(line << 6, translator),
-                        };
-                        queue.set_leaf(next, core.rank);
-                        woken += 1;
-                    }
-                });
-            }
-        }
-        if woken > 0 {
-            queue.rebuild();
-        }
-        before
-    }
-
-    /// Wakes all cores that spin; whether one of them has something left to do before `at` goes on.
-    pub(crate) fn wakes_all(&mut self, at: usize, now: Time) -> bool {
-        let rank = self.cores[at].rank;
-        let mut before = false;
-        for other in 0..self.cores.len() {
-            let core = &mut self.cores[other];
-            if core.spin.is_parked() {
-                core.wake(now + Time::from(core.rank < rank));
-                before |= (core.time, core.rank) < (now, rank);
-                let time = core.time;
-                self.enqueue(other, time);
-            }
-        }
-        before
-    }
-
-    /// Gets a line; how long that takes.
-    pub(crate) fn fetch(
-        &mut self,
-        at: usize,
-        line: u64,
-        id: LineId,
-        write: bool,
-        now: Time,
-    ) -> Time {
-        let memory =
-            if self.coherence.is_in_memory(id) { self.memory_latency(at, line) } else { 0 };
-        let Self { cores, coherence, core_of_cpu, machine, .. } = self;
-        let cpu = cores[at].cpu;
-        let access = if write {
-            let mut lost = 0;
-            coherence.others(id, cpu, |other| {
-                let core = &mut cores[core_of_cpu[other as usize] as usize];
-                core.context.may_not(line, true);
-                core.spin.losses += 1;
-                lost += 1;
-            });
-            cores[at].counts.invalidations += lost;
-            coherence.write(machine, id, cpu, now, memory)
-        } else {
-            coherence.read(machine, id, cpu, now, memory)
-        };
-        let Access { done, source, may_write, demoted } = access;
-        if let Some(other) = demoted {
-            cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);
-        }
-        let core = &mut cores[at];
-        core.context.may(line, may_write);
-        match source {
-            Source::Own => {}
-            Source::Upgrade(distance) => {
-                core.counts.upgrades += 1;
-                core.counts.transfers.count(distance);
-            }
-            Source::Core(distance) => core.counts.transfers.count(distance),
-            Source::Memory => core.counts.memory_reads += 1,
-        }
-        done - now
-    }
-
-    /// How long a line takes from memory: from the node that its page is on, which the first touch
-    /// decides.
-    fn memory_latency(&mut self, at: usize, line: u64) -> Time {
-        let page = line / PAGE_BYTES;
-        let core = &mut self.cores[at];
-        let thread = core.thread.unwrap_or(0);
-        let faults = kernel::is_placed(line) && self.kernel.home_of(page).is_none();
-        let node = self.kernel.touch(page, thread, core.cpu);
-        core.counts.page_faults += u64::from(faults);
-        let fault = if faults { self.machine.page_fault_ps() } else { 0 };
-        fault + self.machine.memory_ps(core.cpu, node.into())
     }
 
     fn fault(&self, at: usize) -> Halt {

@@ -87,6 +87,7 @@ impl Engine {
             self.threads[thread].state = State::Ended;
         }
         self.cores[at].pending = None;
+        self.waiting.withdraw(self.cores[at].rank);
         self.cores[at].stands = false;
         self.next_thread(at)
     }

@@ -52,7 +52,8 @@
 //! | `context`, `enter`, `code_memory`, `faults` | the border between engine and thread |
 //! | `engine`, `cores`, `queue`, `spin` | who goes on, and which rounds of spin loops need not |
 //! | `operands` | operands that code does not ask for itself |
-//! | `coherence` | who has which line, and what it costs to get one |
+//! | `accesses`, `waiting` | accesses that do not hit, and queues at lines |
+//! | `coherence`, `model` | who has which line, and what it costs to get one |
 //! | `os`, `kernel/`, `interpret`, `vdso` | threads on cores, system calls, special instructions |
 //! | `report`, `halt`, `explain`, `symbols`, `error` | figures, and reasons with source lines |
 //! | `let_go`, `unwind` | leaving threads behind without the process's locks |
@@ -66,6 +67,8 @@ mod time;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod elsewhere;
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod accesses;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod code_memory;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -105,6 +108,8 @@ mod lend;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod let_go;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod model;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod operands;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod os;
@@ -124,6 +129,8 @@ mod unwind;
 mod valgrind_cpuid;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod vdso;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod waiting;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod work;
 

@@ -13,6 +13,7 @@ use crate::guest_memory;
 use crate::halt::{Halt, stop};
 use crate::kernel::{Call, Caller, Effect, Outcome};
 use crate::time::Time;
+use crate::translate::Touch;
 
 /// A thread and what it has when no core holds it.
 pub(crate) struct Thread {
@@ -370,9 +371,9 @@ impl Engine {
                         let id = self.coherence.line(line << 6);
                         let cpu = self.cores[at].cpu;
                         if self.coherence.hit(id, cpu, true).is_none() {
-                            let takes = self.fetch(at, line << 6, id, true, now);
-                            self.cores[at].time += takes;
-                            self.cores[at].counts.stall_ps += takes;
+                            let done = self.fetch(at, line << 6, id, Touch::Update, now, false);
+                            self.cores[at].time += done - now;
+                            self.cores[at].counts.stall_ps += done - now;
                         }
                     }
                 }

@@ -3,12 +3,12 @@
 use crate::time::Time;
 
 /// Bits of a key below its time.
-const RANK_BITS: u32 = 10;
+const RANK_BITS: u32 = 11;
 
 /// Nothing.
 const NEVER: u64 = u64::MAX;
 
-/// The latest time that a key can hold: five hours.
+/// The latest time that a key can hold: two and a half hours.
 pub(crate) const LATEST: Time = (1 << (64 - RANK_BITS)) - 2;
 
 /// When a core does something next, and its rank among equals.
@@ -65,19 +65,6 @@ impl Queue {
         self.update(rank, Key::new(time, rank).0);
     }
 
-    /// Sets when a core does something next, to be followed by [`rebuild`](Self::rebuild).
-    #[inline]
-    pub(crate) fn set_leaf(&mut self, time: Time, rank: u32) {
-        self.nodes[self.leaves + rank as usize] = Key::new(time, rank).0;
-    }
-
-    /// Lets everybody play again.
-    pub(crate) fn rebuild(&mut self) {
-        for at in (1..self.leaves).rev() {
-            self.nodes[at] = self.nodes[2 * at].min(self.nodes[2 * at + 1]);
-        }
-    }
-
     /// Takes a core out.
     #[inline]
     pub(crate) fn remove(&mut self, rank: u32) {
@@ -105,8 +92,8 @@ mod tests {
 
     #[test]
     fn times_come_back_as_they_were() {
-        let mut queue = Queue::new(1024);
-        for (time, rank) in [(0, 0), (0, 1023), (1, 5), (LATEST, 1023), (123_456_789_012, 77)] {
+        let mut queue = Queue::new(2048);
+        for (time, rank) in [(0, 0), (0, 2047), (1, 5), (LATEST, 2047), (123_456_789_012, 77)] {
             queue.set(time, rank);
             let key = queue.first().unwrap();
             assert_eq!((key.time(), key.rank()), (time, rank));

@@ -22,6 +22,7 @@ use crate::spin::Spin;
 use crate::symbols::Symbols;
 use crate::time::{NANOSECOND, Time};
 use crate::translate::{Costs, Special, Translator};
+use crate::waiting::Waiting;
 use crate::{forbidden, vdso};
 
 /// The engine with everything around it.
@@ -109,11 +110,14 @@ impl Workshop {
             timer: Time::MAX,
             random: settings.seed,
             translator,
-            coherence: Coherence::new(machine, &cpus),
+            coherence: Coherence::new(machine, &cpus, settings.seed),
+            waiting: Waiting::default(),
+            foreseen: Vec::new(),
+            readers: Vec::new(),
             cores,
             core_of_rank,
             core_of_cpu,
-            queue: Queue::new(cpus.len()),
+            queue: Queue::new(2 * cpus.len()),
             skip_spins: settings.skip_spins,
             like_valgrind: settings.like_valgrind,
             unfinished: 0,
@@ -196,6 +200,7 @@ fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Bo
         core.spin = Spin::default();
         core.counts = Counts::default();
         core.time = begin.time + skew(begin.seed, at);
+        core.drained = 0;
     }
     for (thread, lender) in lenders.iter().enumerate().take(begin.threads) {
         let top = lender.top - 8;

@@ -8,7 +8,7 @@ use iced_x86::{
 
 use super::assembler::{entry_of, of, spill};
 use super::registers::{self, GENERAL, Set};
-use super::{Decoded, Exit, Kind, Repair, Repeat, Stub, Translator};
+use super::{Decoded, Exit, Kind, Repair, Repeat, Stub, Touch, Translator};
 use crate::context::{Context, HIT_ENTRIES};
 
 /// What is known at an instruction.
@@ -101,18 +101,23 @@ impl Translator {
         let is_access = |memory: &&UsedMemory| direction(memory.access()) != (false, false);
         let mut left = used.iter().filter(is_access).count();
         for memory in used.iter().filter(is_access) {
-            let (_, writes) = direction(memory.access());
+            let touch = match direction(memory.access()) {
+                (_, false) => Touch::Load,
+                (false, true) => Touch::Store,
+                _ if super::ending::is_locked(instruction) => Touch::Locked,
+                _ => Touch::Update,
+            };
             left -= 1;
             let state = State { last: state.last && left == 0, ..state };
             let bytes = memory.memory_size().size();
             match place(memory) {
                 Some(place) if (1..=64).contains(&bytes) && one_line(place, bytes) => {
-                    self.probe(place, bytes as u8, writes, registers, state);
+                    self.probe(place, bytes as u8, touch, registers, state);
                 }
                 _ => {
                     let index = self.computed.len() as u32;
                     self.computed.push(*memory);
-                    self.leave_and_return(state, Kind::Computed { index, write: writes });
+                    self.leave_and_return(state, Kind::Computed { index, write: touch.writes() });
                 }
             }
         }
@@ -127,8 +132,9 @@ impl Translator {
     }
 
     /// Looks whether the line is known to hit, and asks the engine if not.
-    fn probe(&mut self, place: Place, bytes: u8, write: bool, used: Set, state: State) {
-        let table = if write { offset_of!(Context, writes) } else { offset_of!(Context, loads) };
+    fn probe(&mut self, place: Place, bytes: u8, touch: Touch, used: Set, state: State) {
+        let table =
+            if touch.writes() { offset_of!(Context, writes) } else { offset_of!(Context, loads) };
         let mut taken = used.including(Register::RSP);
         if state.flags {
             taken = taken.including(Register::RAX);
@@ -173,7 +179,7 @@ impl Translator {
             self.assembler.restore_flags();
         }
         self.put_back(&probe);
-        let kind = Kind::Access { bytes, write, last: state.last };
+        let kind = Kind::Access { bytes, touch, last: state.last };
         let State { rip, remaining, .. } = state;
         let resume = self.assembler.here();
         let exit = self.exit(Exit { rip, resume, remaining, kind });

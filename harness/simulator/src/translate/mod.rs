@@ -89,6 +89,27 @@ pub(crate) struct Exit {
     pub(crate) kind: Kind,
 }
 
+/// What an access does to its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// It reads.
+    Load,
+    /// It writes, and nothing waits for that.
+    Store,
+    /// It reads and writes.
+    Update,
+    /// It reads and writes as one.
+    Locked,
+}
+
+impl Touch {
+    /// Whether the core must have the line alone.
+    #[inline]
+    pub(crate) fn writes(self) -> bool {
+        self != Self::Load
+    }
+}
+
 /// Why generated code leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -113,8 +134,8 @@ pub(crate) enum Kind {
     Access {
         /// Its size.
         bytes: u8,
-        /// Whether it writes.
-        write: bool,
+        /// What it does.
+        touch: Touch,
         /// Whether it is the last access of its block.
         last: bool,
     },
@@ -397,6 +418,8 @@ impl Translator {
             decoded.push(one);
             match one.instruction.flow_control() {
                 FlowControl::Next if one.instruction.mnemonic() == Mnemonic::Pause => break,
+                // Others may come between two read-modify-writes.
+                FlowControl::Next if ending::is_locked(&one.instruction) => break,
                 FlowControl::Next => {}
                 _ => return (decoded, Ending::Flow),
             }

@@ -1,0 +1,388 @@
+//! Accesses that do not hit: whose turn it is, and what becomes of everybody else.
+//!
+//! A request finds its line free and is served at once, or waits in the line's queue; when the line
+//! is free again, the request whose turn it is gets it. That happens behind everything else that
+//! happens at the same moment.
+//!
+//! An access is executed when its line is there. The last one of its block is executed when it is
+//! served: nothing else of its block touches memory, so nobody can tell, and who is served later
+//! sees what it did.
+
+use crate::coherence::{Access, Asks, LineId, Source};
+use crate::engine::{Engine, Next};
+use crate::halt::Halt;
+use crate::kernel::{self, PAGE_BYTES};
+use crate::time::Time;
+use crate::translate::{Exit, Kind, Touch};
+use crate::waiting::Request;
+
+/// An access that does not hit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) address: u64,
+    pub(crate) touch: Touch,
+    /// Whether it is the last of its block.
+    pub(crate) last: bool,
+    /// How much of the block's cost lies behind it.
+    pub(crate) remaining: u32,
+}
+
+/// A core that was woken and is known to ask for a line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Foreseen {
+    core: usize,
+    time: Time,
+}
+
+impl Engine {
+    /// Asks for one line, if it is the core's turn.
+    pub(crate) fn access(&mut self, at: usize, exit: u32, wanted: Wanted) -> Next {
+        let line = wanted.address & !63;
+        let id = self.coherence.line(line);
+        let core = &mut self.cores[at];
+        let write = wanted.touch.writes();
+        if let Some(owns) = self.coherence.hit(id, core.cpu, write) {
+            core.context.may(line, owns);
+            return Next::Go;
+        }
+        let mut now = core.time - Time::from(wanted.remaining);
+        if wanted.touch == Touch::Locked && core.drained > now {
+            // What the core has stored must be seen first.
+            let stall = core.drained - now;
+            core.time += stall;
+            core.counts.stall_ps += stall;
+            now += stall;
+        }
+        if now >= self.limit {
+            return self.wait_for_turn(at, exit, now);
+        }
+        if self.coherence.is_busy(id, now) {
+            core.pending = Some(exit);
+            self.wait_for_line(at, id, line, write, now);
+            return Next::Wait;
+        }
+        let rank = core.rank;
+        if write && self.wakes_spinners(at, rank, &[(line, 1, true)], now) {
+            self.wait_for_turns();
+            return self.wait_for_turn(at, exit, now);
+        }
+        let next = self.serve(at, id, wanted, now, false);
+        if write {
+            self.limit = self.limit_of(at); // woken cores may come before it now
+        }
+        next
+    }
+
+    /// Gives a core the line that it asks for.
+    fn serve(&mut self, at: usize, id: LineId, wanted: Wanted, now: Time, queued: bool) -> Next {
+        let Wanted { address, touch, last, remaining } = wanted;
+        let line = address & !63;
+        let done = self.fetch(at, line, id, touch, now, queued);
+        self.wait_for_lines(id, line);
+        let core = &mut self.cores[at];
+        let asked = core.time - Time::from(remaining);
+        let goes_on = if touch == Touch::Store {
+            // It goes to the store buffer, and out of it after those before it.
+            core.drained = core.drained.max(done);
+            now
+        } else {
+            done
+        };
+        core.time += goes_on - asked;
+        core.counts.stall_ps += goes_on - asked;
+        if last || goes_on < self.limit {
+            return Next::Go;
+        }
+        self.coherence.keep_until(id, goes_on);
+        self.enqueue(at, goes_on);
+        Next::Wait
+    }
+
+    /// A line is free for which cores wait: who comes next gets it.
+    pub(crate) fn grant(&mut self, list: usize) -> Result<(), Box<Halt>> {
+        let (id, line) = self.waiting.line(list);
+        let slot = self.slot_of(list);
+        let now = self.now;
+        let free = self.coherence.free_at(id);
+        if free > now {
+            self.queue.set(free, slot);
+            return Ok(());
+        }
+        let bound = self.coherence.model.near_grants;
+        let next = self.waiting.next(list, bound, |cpu| self.coherence.nearness(id, cpu));
+        if let Some(request) = next {
+            let at = self.core_of_rank[request.rank as usize] as usize;
+            if request.write && self.wakes_spinners(at, slot, &[(line, 1, true)], now) {
+                self.wait_for_turns();
+                self.queue.set(now, slot);
+                return Ok(());
+            }
+            self.waiting.grant(list, request);
+            self.granted(at, id, line, now)?;
+            if !request.write {
+                let mut readers = core::mem::take(&mut self.readers);
+                let group = self.machine.l3_of(request.cpu);
+                let machine = &self.machine;
+                self.waiting.readers(list, |cpu| machine.l3_of(cpu) == group, &mut readers);
+                for reader in &readers {
+                    let at = self.core_of_rank[reader.rank as usize] as usize;
+                    self.granted(at, id, line, now)?;
+                }
+                self.readers = readers;
+            }
+        }
+        if self.waiting.is_empty(list) {
+            self.coherence.set_queue(id, None);
+            self.waiting.end(list);
+            self.queue.remove(slot);
+        } else {
+            self.queue.set(self.coherence.free_at(id).max(now), slot);
+        }
+        Ok(())
+    }
+
+    /// A core gets the line for which it waited, and goes on up to the next thing that has an
+    /// order.
+    fn granted(&mut self, at: usize, id: LineId, line: u64, now: Time) -> Result<(), Box<Halt>> {
+        let core = &mut self.cores[at];
+        let Some(exit) = core.pending.take() else { return Ok(()) };
+        let Exit { resume, remaining, kind, .. } = self.translator.exits[exit as usize];
+        let Kind::Access { touch, last, .. } = kind else { return Ok(()) };
+        core.context.resume = resume;
+        self.limit = now;
+        let wanted = Wanted { address: line, touch, last, remaining };
+        match self.serve(at, id, wanted, now, true) {
+            Next::Go => self.execute(at),
+            Next::Wait => Ok(()),
+        }
+    }
+
+    /// The place in the queue of a line for which cores wait: behind all cores.
+    fn slot_of(&self, list: usize) -> u32 {
+        (self.cores.len() + list) as u32
+    }
+
+    /// Lets a core wait until a line is free.
+    fn wait_for_line(&mut self, at: usize, id: LineId, line: u64, write: bool, since: Time) {
+        let core = &self.cores[at];
+        let request = Request { since, rank: core.rank, cpu: core.cpu, write };
+        let list = self.coherence.queue(id).unwrap_or_else(|| {
+            let list = self.waiting.begin(id, line);
+            self.coherence.set_queue(id, Some(list));
+            let slot = self.slot_of(list);
+            self.queue.set(self.coherence.free_at(id).max(since), slot);
+            list
+        });
+        self.waiting.join(list, request);
+    }
+
+    /// Lets cores that were woken wait for their turn.
+    fn wait_for_turns(&mut self) {
+        for foreseen in core::mem::take(&mut self.foreseen) {
+            self.queue.set(foreseen.time, self.cores[foreseen.core].rank);
+        }
+    }
+
+    /// Lets cores that were woken because they lost a line wait until it is free, if they ask for
+    /// it before.
+    fn wait_for_lines(&mut self, id: LineId, line: u64) {
+        let mut foreseen = core::mem::take(&mut self.foreseen);
+        let free = self.coherence.free_at(id);
+        for Foreseen { core, time } in foreseen.drain(..) {
+            if time < free {
+                self.cores[core].spin.goes_on();
+                self.wait_for_line(core, id, line, false, time);
+            } else {
+                self.queue.set(time, self.cores[core].rank);
+            }
+        }
+        self.foreseen = foreseen;
+    }
+
+    /// Asks for lines, if it is the core's turn.
+    pub(crate) fn accesses(
+        &mut self,
+        at: usize,
+        exit: u32,
+        remaining: u32,
+        accesses: &[(u64, u64, bool)],
+    ) -> Next {
+        let now = self.cores[at].time - Time::from(remaining);
+        let mut turn = false;
+        let mut done = now;
+        for &(address, bytes, write) in accesses {
+            let touch = if write { Touch::Update } else { Touch::Load };
+            let lines = address >> 6..=(address + bytes.max(1) - 1) >> 6;
+            for line in lines.map(|line| line << 6) {
+                let cpu = self.cores[at].cpu;
+                let id = self.coherence.line(line);
+                if let Some(owns) = self.coherence.hit(id, cpu, write) {
+                    self.cores[at].context.may(line, owns);
+                    continue;
+                }
+                if !turn {
+                    if now >= self.limit {
+                        return self.wait_for_turn(at, exit, now);
+                    }
+                    let before = self.wakes_spinners(at, self.cores[at].rank, accesses, now);
+                    self.wait_for_turns();
+                    if before {
+                        return self.wait_for_turn(at, exit, now);
+                    }
+                    self.limit = self.limit_of(at);
+                    turn = true;
+                }
+                done = self.fetch(at, line, id, touch, done, false);
+            }
+        }
+        if done == now {
+            return Next::Go;
+        }
+        let core = &mut self.cores[at];
+        core.time += done - now;
+        core.counts.stall_ps += done - now;
+        if done >= self.limit {
+            self.enqueue(at, done);
+            return Next::Wait;
+        }
+        Next::Go
+    }
+
+    pub(crate) fn wait_for_turn(&mut self, at: usize, exit: u32, now: Time) -> Next {
+        self.cores[at].pending = Some(exit);
+        self.enqueue(at, now);
+        Next::Wait
+    }
+
+    /// Wakes cores that spin on lines which these accesses will take from them; whether one of
+    /// them has something left to do before `now`, where `rank` comes among equals. Those that are
+    /// known to ask for the line are left to the caller.
+    fn wakes_spinners(
+        &mut self,
+        at: usize,
+        rank: u32,
+        accesses: &[(u64, u64, bool)],
+        now: Time,
+    ) -> bool {
+        let Self { cores, coherence, queue, core_of_cpu, translator, foreseen, .. } = self;
+        let cpu = cores[at].cpu;
+        let mut before = false;
+        for &(address, bytes, _) in accesses.iter().filter(|(.., write)| *write) {
+            for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
+                let id = coherence.line(line << 6);
+                coherence.others(id, cpu, |other| {
+                    let number = core_of_cpu[other as usize] as usize;
+                    let core = &mut cores[number];
+                    if !core.spin.is_parked() {
+                        return;
+                    }
+                    core.wake(now + Time::from(core.rank < rank));
+                    if (core.time, core.rank) < (now, rank) {
+                        before = true;
+                        queue.set(core.time, core.rank);
+                    } else if let Some(time) = core.foresee(line << 6, translator) {
+                        foreseen.push(Foreseen { core: number, time });
+                    } else {
+                        queue.set(core.time, core.rank);
+                    }
+                });
+            }
+        }
+        before
+    }
+
+    /// Wakes all cores that spin; whether one of them has something left to do before `at` goes on.
+    pub(crate) fn wakes_all(&mut self, at: usize, now: Time) -> bool {
+        let rank = self.cores[at].rank;
+        let mut before = false;
+        for other in 0..self.cores.len() {
+            let core = &mut self.cores[other];
+            if core.spin.is_parked() {
+                core.wake(now + Time::from(core.rank < rank));
+                before |= (core.time, core.rank) < (now, rank);
+                let time = core.time;
+                self.enqueue(other, time);
+            }
+        }
+        before
+    }
+
+    /// Gets a line, which others may lose by that; gives when it is there.
+    pub(crate) fn fetch(
+        &mut self,
+        at: usize,
+        line: u64,
+        id: LineId,
+        touch: Touch,
+        now: Time,
+        queued: bool,
+    ) -> Time {
+        let memory =
+            if self.coherence.is_in_memory(id) { self.memory_latency(at, id, line) } else { 0 };
+        let Self { cores, coherence, core_of_cpu, .. } = self;
+        let cpu = cores[at].cpu;
+        if touch.writes() {
+            let mut lost = 0;
+            coherence.others(id, cpu, |other| {
+                let core = &mut cores[core_of_cpu[other as usize] as usize];
+                core.context.may_not(line, true);
+                core.spin.losses += 1;
+                lost += 1;
+            });
+            cores[at].counts.invalidations += lost;
+        }
+        let asks = Asks { cpu, touch, at: now, queued, memory };
+        let Access { done, source, may_write, demoted } = coherence.get(id, &asks);
+        if let Some(other) = demoted {
+            cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);
+        }
+        let core = &mut cores[at];
+        if touch.writes() && !may_write {
+            core.context.may_not(line, true); // done at the line's home
+        } else {
+            core.context.may(line, may_write);
+        }
+        match source {
+            Source::Own | Source::Home => {}
+            Source::Upgrade(distance) => {
+                core.counts.upgrades += 1;
+                core.counts.transfers.count(distance);
+            }
+            Source::Core(distance) => core.counts.transfers.count(distance),
+            Source::Memory => core.counts.memory_reads += 1,
+        }
+        if matches!(source, Source::Core(_) | Source::Memory) {
+            self.bring_along(at, line, now);
+        }
+        done
+    }
+
+    /// The other line of the pair comes along, where the machine fetches pairs.
+    fn bring_along(&mut self, at: usize, line: u64, now: Time) {
+        if !self.machine.adjacent_line_prefetch() {
+            return;
+        }
+        let other = line ^ 64;
+        let cpu = self.cores[at].cpu;
+        let Some(id) = self.coherence.known(other) else { return };
+        let Some(owner) = self.coherence.bring_along(id, cpu, now) else { return };
+        self.cores[self.core_of_cpu[owner as usize] as usize].context.may_not(other, false);
+        let core = &mut self.cores[at];
+        core.context.may(other, false);
+        core.counts.transfers.count(self.machine.distance(cpu, owner));
+    }
+
+    /// How long a line takes from memory: from the node that its page is on, which the first touch
+    /// decides.
+    fn memory_latency(&mut self, at: usize, id: LineId, line: u64) -> Time {
+        let page = line / PAGE_BYTES;
+        let core = &mut self.cores[at];
+        let thread = core.thread.unwrap_or(0);
+        let faults = kernel::is_placed(line) && self.kernel.home_of(page).is_none();
+        let node = self.kernel.touch(page, thread, core.cpu);
+        core.counts.page_faults += u64::from(faults);
+        let fault = if faults { self.machine.page_fault_ps() } else { 0 };
+        self.coherence.set_home(id, self.machine.socket_of_node(node.into()));
+        fault + self.machine.memory_ps(core.cpu, node.into())
+    }
+}

@@ -1,0 +1,81 @@
+//! The figures of a machine that decide what it costs to get a line.
+
+use crate::machine::{Distance, Machine};
+use crate::time::Time;
+
+/// Whose turn it is at a line, and for how long it is taken.
+#[derive(Debug)]
+pub(crate) struct Model {
+    transfer: [Time; 5],
+    /// Share of a transfer for which a write that waited in the queue occupies the line, in
+    /// 1/1024: the line's home already knows where it goes next.
+    queued: Time,
+    /// How long a core that wrote keeps the line before it answers.
+    pub(crate) hold: Time,
+    /// How often in a row a near request may pass over an older one.
+    pub(crate) near_grants: u32,
+    /// How long the first read of an L3 group occupies the line.
+    pub(crate) read_group: Time,
+    /// A hit in the L3 of one's group.
+    pub(crate) group_hit: Time,
+    /// What each core costs that has to give a line up.
+    pub(crate) invalidate: Time,
+    /// Time of a read-modify-write at the line's home, where it is done there.
+    pub(crate) far_atomic: Option<Time>,
+    /// Whether a transfer between groups visits the line's home.
+    home_always: bool,
+    /// Of a time, in 1/1024: how much the jitter may add or take.
+    jitter: Time,
+}
+
+impl Model {
+    pub(crate) fn of(machine: &Machine) -> Self {
+        let nanoseconds = |ns: f64| (ns * 1e3) as Time;
+        let distances = [
+            Distance::Same,
+            Distance::Smt,
+            Distance::SameL3,
+            Distance::SameSocket,
+            Distance::CrossSocket,
+        ];
+        let arm = machine.architecture() == "arm64";
+        let groups = machine.l3_groups() > machine.sockets();
+        let same_l3 = machine.transfer_ps(Distance::SameL3);
+        Self {
+            transfer: distances.map(|distance| match distance {
+                Distance::Same => 0,
+                distance => machine.transfer_ps(distance),
+            }),
+            queued: if groups { 512 } else { 640 },
+            hold: if groups { 2 * machine.rmw_owned_ps() } else { 0 },
+            near_grants: 16,
+            read_group: nanoseconds(15.0),
+            group_hit: same_l3 / 2,
+            invalidate: nanoseconds(5.0),
+            far_atomic: arm.then(|| nanoseconds(8.5)),
+            home_always: arm || groups,
+            jitter: 51,
+        }
+    }
+
+    /// The time of a transfer over a distance, of a line whose home is on the reader's socket or
+    /// is not.
+    pub(crate) fn transfer(&self, distance: Distance, home_is_near: bool) -> Time {
+        let distance = match distance {
+            Distance::SameSocket if self.home_always && !home_is_near => Distance::CrossSocket,
+            distance => distance,
+        };
+        self.transfer[distance as usize]
+    }
+
+    /// The time for which a transfer occupies a line when others wait for it.
+    pub(crate) fn queued(&self, transfer: Time) -> Time {
+        transfer * self.queued / 1024
+    }
+
+    /// A time as it is this time: regular times would let cores resonate.
+    pub(crate) fn jittered(&self, time: Time, random: u64) -> Time {
+        let share = random % (2 * self.jitter + 1);
+        time - time * self.jitter / 1024 + time * share / 1024
+    }
+}
