@@ -23,7 +23,8 @@ pub(super) enum Absent {
 }
 
 impl Absent {
-    /// Finds the value; `figures` holds those of the fields above.
+    /// Finds the value; `figures` holds what the file gives, and the defaults of the
+    /// fields above.
     pub(super) fn value(self, figures: &Figures, shape: &Shape) -> FigureValue {
         let number = |field: &str| figures.number(field);
         match self {

@@ -110,8 +110,8 @@ const fn on_or(
     Field { name, kind, needed, absent: Some(absent), about }
 }
 
-/// Every field, the topology first: the others are judged by it. Fields that may be absent come
-/// after those from which their defaults are computed.
+/// Every field, in the order of the documentation; the topology first, since the others are judged
+/// by it.
 pub(super) const FIELDS: [Field; 49] = [
     field("topology.sockets", Kind::Count(64), "the number of sockets"),
     field("topology.nodes_per_socket", Kind::Count(64), "the NUMA nodes of a socket"),
@@ -132,12 +132,6 @@ pub(super) const FIELDS: [Field; 49] = [
     field("cache.line_bytes", Kind::Power(16, 1024), "the bytes of a cache line"),
     field("cache.adjacent_line_prefetch", Kind::Flag, "whether lines are fetched in pairs"),
     field("cache.l1_hit_cycles", CYCLES, "the clock cycles of a load that hits the L1"),
-    on(Needed::Threads, "transfer.smt_ns", TIME, "between the threads of a core"),
-    field("transfer.same_l3_ns", TIME, "between cores that share an L3"),
-    on(Needed::Groups, "transfer.same_socket_ns", TIME, "between L3 groups of a socket"),
-    on(Needed::Sockets, "transfer.cross_socket_ns", TIME, "between sockets"),
-    field("memory.local_ns", TIME, "a read of the socket's own memory"),
-    on(Needed::Sockets, "memory.remote_ns", TIME, "a read of another socket's memory"),
     or(Absent::Count(32), "cache.l1_kib", KIB, "the KiB of a core's first-level data cache"),
     or(Absent::Count(8), "cache.l1_ways", WAYS, "its ways"),
     or(Absent::Count(512), "cache.l2_kib", KIB, "the KiB of a core's second-level cache"),
@@ -152,6 +146,10 @@ pub(super) const FIELDS: [Field; 49] = [
         Kind::Flag,
         "whether the L3 holds all that the L2 caches hold",
     ),
+    on(Needed::Threads, "transfer.smt_ns", TIME, "between the threads of a core"),
+    field("transfer.same_l3_ns", TIME, "between cores that share an L3"),
+    on(Needed::Groups, "transfer.same_socket_ns", TIME, "between L3 groups of a socket"),
+    on(Needed::Sockets, "transfer.cross_socket_ns", TIME, "between sockets"),
     or(
         Absent::Number(0.6),
         "line.rmw_queue_ratio",
@@ -197,6 +195,8 @@ pub(super) const FIELDS: [Field; 49] = [
     ),
     field("atomic.rmw_owned_ns", TIME, "an atomic read-modify-write of an owned line"),
     field("atomic.fence_ns", TIME, "a full fence with nothing to wait for"),
+    field("memory.local_ns", TIME, "a read of the socket's own memory"),
+    on(Needed::Sockets, "memory.remote_ns", TIME, "a read of another socket's memory"),
     or(
         Absent::Number(100.0),
         "memory.node_gb_per_s",

@@ -86,6 +86,11 @@ impl Figures {
         self.0.push(figure);
     }
 
+    /// Orders the figures by what `key` says about their fields.
+    pub(super) fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&str) -> K) {
+        self.0.sort_by_key(|figure| key(figure.field));
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Figure> {
         self.0.iter()
     }

@@ -181,6 +181,7 @@ impl Reader<'_> {
 
     fn figures(&self, shape: &Shape) -> Result<Figures, MachineError> {
         let mut figures = Figures::default();
+        let mut absent = Vec::new();
         for field in &FIELDS {
             let given = self.find(field)?.is_some();
             match field.absent {
@@ -191,16 +192,21 @@ impl Reader<'_> {
                         return Err(self.contradiction(field.name, reason));
                     }
                 }
-                Some(absent) if !given => figures.push(Figure {
-                    field: field.name,
-                    value: absent.value(&figures, shape),
-                    source: "the default: the file does not say".into(),
-                    confidence: Confidence::Assumed,
-                    by_default: true,
-                }),
+                Some(default) if !given => absent.push((field.name, default)),
                 _ => figures.push(self.figure(field)?),
             }
         }
+        for (field, default) in absent {
+            let value = default.value(&figures, shape);
+            figures.push(Figure {
+                field,
+                value,
+                source: "the default: the file does not say".into(),
+                confidence: Confidence::Assumed,
+                by_default: true,
+            });
+        }
+        figures.sort_by_key(|name| FIELDS.iter().position(|field| field.name == name));
         Ok(figures)
     }
 

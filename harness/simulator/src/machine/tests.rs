@@ -519,7 +519,7 @@ fn contradictions_are_named() {
     says(&with("topology.nodes_per_socket", "5"), &["12 cores of a socket", "5 nodes"]);
     says(&with("topology.nodes_per_socket", "3"), &["4 L3 groups of a socket", "3 nodes"]);
     says(&with("topology.cores_per_l3_group", "1000"), &["16000 hardware threads", "1024"]);
-    says(&with("topology.threads_per_core", "1"), &["`transfer.smt_ns`", "threads_per_core is 1"]);
+    says(&with("topology.threads_per_core", "1"), &["`core.smt_share`", "per_core is 1"]);
     says(&with("topology.sockets", "1"), &["`transfer.cross_socket_ns`", "sockets is 1"]);
     let one_group = [
         ("topology.l3_groups_per_socket", Some(figure("1"))),
@@ -552,6 +552,8 @@ fn every_field_and_every_machine_is_documented() {
         let row = format!("| `{}` |", field.name);
         assert!(DOCUMENTATION.contains(&row), "{row}");
     }
+    let rows = FIELDS.iter().map(|field| DOCUMENTATION.find(&format!("| `{}` |", field.name)));
+    assert!(rows.is_sorted(), "the documentation has another order");
     for name in Machine::names() {
         assert!(DOCUMENTATION.contains(&format!("`{name}`")), "{name}");
     }
