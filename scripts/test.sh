@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 need cc gcc
 need git git
 need tar tar
+need python3 python3
 need valgrind valgrind
 need_rust
 # Without a browser the tests of the report's page are skipped and say so.

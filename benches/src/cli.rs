@@ -101,6 +101,9 @@ the instruction; a row about which they do not is broken. Instructions per opera
 that `manycore sweep` times; the null row is the loop without the primitive.
 Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     Count(Box<CountArgs>),
+    /// List the machines that can be simulated, show one with its sources, check a file
+    #[command(after_help = crate::machines_command::HELP)]
+    Machines(crate::machines_command::MachinesArgs),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]

@@ -6,6 +6,7 @@ mod count_command;
 mod exit;
 mod explain_command;
 mod list;
+mod machines_command;
 mod measured_command;
 mod place;
 mod place_command;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Topology(arguments) => topology_command::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
+        Command::Machines(arguments) => machines_command::run(&arguments),
         Command::Count(arguments) => count_command::run(&arguments),
         Command::Measured(arguments) => measured_command::run(&arguments),
         Command::Simulated(arguments) => simulated_command::run(&arguments),

@@ -1,10 +1,13 @@
 //! The machine that is simulated: its shape and what things cost on it, read from a file.
 //!
 //! A machine file is TOML in which every figure says where it comes from and how much it is to be
-//! trusted; `docs/machines.md` describes each field. Nothing is defaulted: a figure that is
-//! missing, impossible or in contradiction with another one is an error that names the file, the
-//! field and what to do.
+//! trusted; `docs/machines.md` describes each field, and what holds for the few that may be
+//! absent. A figure that is missing, impossible or in contradiction with another one is an error
+//! that names the file, the field and what to do.
 
+mod absent;
+mod contradictions;
+mod detail;
 mod error;
 mod fields;
 mod figure;
@@ -18,6 +21,7 @@ mod tests;
 
 use std::path::Path;
 
+pub use detail::{Atomics, Cache, HomeVisits};
 pub use error::{FieldProblem, MachineError};
 pub use figure::{Confidence, Figure, FigureValue};
 pub use shape::Distance;

@@ -34,7 +34,9 @@ pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
 pub use point::{Request, measure};
 pub use points::{Settings, run};
-pub use simulator::machine::{MAX_CORES, Machine, MachineError};
+pub use simulator::machine::{
+    Confidence, Distance, Figure, FigureValue, MAX_CORES, Machine, MachineError,
+};
 pub use simulator::{EngineHeap, Error};
 
 /// The machine that is simulated when none is named.

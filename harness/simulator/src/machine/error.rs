@@ -124,8 +124,9 @@ impl fmt::Display for MachineError {
         match self {
             MachineError::Unknown { name, nearest, known } => {
                 write!(f, "no machine is called `{name}`")?;
-                if let Some(nearest) = nearest {
-                    write!(f, "; is `{nearest}` meant?")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; is `{nearest}` meant?")?,
+                    None => f.write_str(".")?,
                 }
                 write!(f, " Known are {}", known.join(", "))?;
                 write!(f, "; a file of your own is given by its path, as in ./my.toml")

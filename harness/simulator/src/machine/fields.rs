@@ -1,5 +1,6 @@
 //! The fields of a machine file, one row each.
 
+use super::absent::Absent;
 use super::shape::Shape;
 
 /// What a field holds and within which bounds.
@@ -7,9 +8,11 @@ use super::shape::Shape;
 pub(super) enum Kind {
     /// A whole number from 1 to this.
     Count(usize),
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// A power of two from the first to the second.
     Power(usize, usize),
-    /// A number above zero, from the first to the second.
+    /// A number from the first to the second.
     Number(f64, f64),
     /// `true` or `false`.
     Flag,
@@ -55,6 +58,8 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) needed: Needed,
+    /// What holds where the file does not say; `None`: the file must say.
+    pub(super) absent: Option<Absent>,
     /// What to put there.
     pub(super) about: &'static str,
 }
@@ -66,24 +71,48 @@ impl Field {
 }
 
 /// The tables, in the order of the documentation.
-pub(super) const TABLES: [&str; 8] =
-    ["topology", "clock", "core", "cache", "transfer", "atomic", "memory", "kernel"];
+pub(super) const TABLES: [&str; 10] = [
+    "topology", "clock", "core", "cache", "transfer", "line", "home", "atomic", "memory", "kernel",
+];
 
 /// From a picosecond to a second, in nanoseconds.
 const TIME: Kind = Kind::Number(0.001, 1e9);
+/// From nothing to a millisecond, in nanoseconds.
+const SHORT: Kind = Kind::Number(0.0, 1e6);
+/// Up to 16 GiB of a cache.
+const KIB: Kind = Kind::Count(1 << 24);
+/// The ways of a cache.
+const WAYS: Kind = Kind::Count(256);
+/// A rate of bytes.
+const GB_PER_S: Kind = Kind::Number(0.001, 1e5);
 /// Up to a million clock cycles.
 const CYCLES: Kind = Kind::Number(0.01, 1e6);
 
 const fn field(name: &'static str, kind: Kind, about: &'static str) -> Field {
-    Field { name, kind, needed: Needed::Always, about }
+    Field { name, kind, needed: Needed::Always, absent: None, about }
 }
 
 const fn on(needed: Needed, name: &'static str, kind: Kind, about: &'static str) -> Field {
-    Field { name, kind, needed, about }
+    Field { name, kind, needed, absent: None, about }
 }
 
-/// Every field, the topology first: the others are judged by it.
-pub(super) const FIELDS: [Field; 27] = [
+const fn or(absent: Absent, name: &'static str, kind: Kind, about: &'static str) -> Field {
+    Field { name, kind, needed: Needed::Always, absent: Some(absent), about }
+}
+
+const fn on_or(
+    needed: Needed,
+    absent: Absent,
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+) -> Field {
+    Field { name, kind, needed, absent: Some(absent), about }
+}
+
+/// Every field, in the order of the documentation; the topology first, since the others are judged
+/// by it.
+pub(super) const FIELDS: [Field; 49] = [
     field("topology.sockets", Kind::Count(64), "the number of sockets"),
     field("topology.nodes_per_socket", Kind::Count(64), "the NUMA nodes of a socket"),
     field("topology.l3_groups_per_socket", Kind::Count(1024), "the groups of cores with an L3"),
@@ -92,17 +121,101 @@ pub(super) const FIELDS: [Field; 27] = [
     field("clock.core_ghz", Kind::Number(0.1, 10.0), "the clock rate of a core under load"),
     field("core.instructions_per_cycle", Kind::Number(0.1, 16.0), "sustained, nothing stalling"),
     field("core.pause_cycles", CYCLES, "the clock cycles of a spin-wait hint"),
+    or(Absent::Count(56), "core.store_buffer_entries", Kind::Count(1024), "stores that can wait"),
+    on_or(
+        Needed::Threads,
+        Absent::Number(0.6),
+        "core.smt_share",
+        Kind::Number(0.5, 1.0),
+        "the share of a core's issue slots that a thread has beside its sibling",
+    ),
     field("cache.line_bytes", Kind::Power(16, 1024), "the bytes of a cache line"),
     field("cache.adjacent_line_prefetch", Kind::Flag, "whether lines are fetched in pairs"),
     field("cache.l1_hit_cycles", CYCLES, "the clock cycles of a load that hits the L1"),
+    or(Absent::Count(32), "cache.l1_kib", KIB, "the KiB of a core's first-level data cache"),
+    or(Absent::Count(8), "cache.l1_ways", WAYS, "its ways"),
+    or(Absent::Count(512), "cache.l2_kib", KIB, "the KiB of a core's second-level cache"),
+    or(Absent::Count(8), "cache.l2_ways", WAYS, "its ways"),
+    or(Absent::L2Hit, "cache.l2_hit_ns", TIME, "a load that hits the L2"),
+    or(Absent::L3Kib, "cache.l3_kib", KIB, "the KiB of the L3 of a group"),
+    or(Absent::Count(16), "cache.l3_ways", WAYS, "its ways"),
+    or(Absent::L3Hit, "cache.l3_hit_ns", TIME, "a load that hits the L3 of the core's group"),
+    or(
+        Absent::Flag(false),
+        "cache.l3_inclusive",
+        Kind::Flag,
+        "whether the L3 holds all that the L2 caches hold",
+    ),
     on(Needed::Threads, "transfer.smt_ns", TIME, "between the threads of a core"),
     field("transfer.same_l3_ns", TIME, "between cores that share an L3"),
     on(Needed::Groups, "transfer.same_socket_ns", TIME, "between L3 groups of a socket"),
     on(Needed::Sockets, "transfer.cross_socket_ns", TIME, "between sockets"),
+    or(
+        Absent::Number(0.6),
+        "line.rmw_queue_ratio",
+        Kind::Number(0.0, 1.0),
+        "the time that a queued read-modify-write occupies a line, as a share of the transfer of its distance",
+    ),
+    or(
+        Absent::Number(0.0),
+        "line.hold_ns",
+        SHORT,
+        "how long an owner keeps a line before it answers",
+    ),
+    or(
+        Absent::Count(12),
+        "line.near_grants",
+        Kind::Count(1024),
+        "how many near requesters in a row are served before a far one",
+    ),
+    or(
+        Absent::Number(15.0),
+        "line.read_group_ns",
+        SHORT,
+        "how long the first read of an L3 group occupies the line's home",
+    ),
+    or(Absent::Number(7.0), "line.invalidate_ns", SHORT, "what a write pays for each sharer"),
+    or(
+        Absent::Number(5.0),
+        "line.jitter_percent",
+        Kind::Number(0.0, 50.0),
+        "by how much a service time varies, seeded",
+    ),
+    or(
+        Absent::HomeVisits,
+        "home.visits",
+        Kind::Word(&["always", "across_sockets"]),
+        "which transfers visit the line's home",
+    ),
+    or(
+        Absent::Word("near"),
+        "home.atomics",
+        Kind::Word(&["near", "far"]),
+        "where contended atomics run: at the core or at the line's home",
+    ),
     field("atomic.rmw_owned_ns", TIME, "an atomic read-modify-write of an owned line"),
     field("atomic.fence_ns", TIME, "a full fence with nothing to wait for"),
     field("memory.local_ns", TIME, "a read of the socket's own memory"),
     on(Needed::Sockets, "memory.remote_ns", TIME, "a read of another socket's memory"),
+    or(
+        Absent::Number(100.0),
+        "memory.node_gb_per_s",
+        GB_PER_S,
+        "what the memory of a node gives in all",
+    ),
+    on_or(
+        Needed::Sockets,
+        Absent::Number(50.0),
+        "memory.link_gb_per_s",
+        GB_PER_S,
+        "what the way between two sockets gives, one way",
+    ),
+    or(
+        Absent::CoreBandwidth,
+        "memory.core_gb_per_s",
+        GB_PER_S,
+        "what one core alone gets of its node's memory",
+    ),
     field("kernel.syscall_ns", TIME, "into the kernel and out again"),
     field("kernel.futex_wake_ns", TIME, "what a waker pays per woken thread"),
     field("kernel.wake_latency_ns", TIME, "from being woken to running"),

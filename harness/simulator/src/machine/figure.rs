@@ -46,6 +46,8 @@ pub enum FigureValue {
     Number(f64),
     /// Yes or no.
     Flag(bool),
+    /// One of the words that the field knows.
+    Word(&'static str),
 }
 
 impl fmt::Display for FigureValue {
@@ -54,6 +56,7 @@ impl fmt::Display for FigureValue {
             FigureValue::Count(count) => write!(f, "{count}"),
             FigureValue::Number(number) => write!(f, "{number}"),
             FigureValue::Flag(flag) => write!(f, "{flag}"),
+            FigureValue::Word(word) => f.write_str(word),
         }
     }
 }
@@ -69,16 +72,23 @@ pub struct Figure {
     pub source: String,
     /// How much it is to be trusted.
     pub confidence: Confidence,
+    /// Whether the file says nothing and this is what holds then.
+    pub by_default: bool,
 }
 
 /// The figures of a machine. Which fields are there was checked when the file was read; an
 /// accessor that is asked for another one is a mistake in this crate and panics.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Figures(Vec<Figure>);
 
 impl Figures {
-    pub(super) fn new(figures: Vec<Figure>) -> Figures {
-        Figures(figures)
+    pub(super) fn push(&mut self, figure: Figure) {
+        self.0.push(figure);
+    }
+
+    /// Orders the figures by what `key` says about their fields.
+    pub(super) fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&str) -> K) {
+        self.0.sort_by_key(|figure| key(figure.field));
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Figure> {
@@ -111,6 +121,13 @@ impl Figures {
         match self.get(field) {
             Some(FigureValue::Flag(flag)) => flag,
             other => panic!("{field} is no flag of a machine: {other:?}"),
+        }
+    }
+
+    pub(super) fn word(&self, field: &str) -> &'static str {
+        match self.get(field) {
+            Some(FigureValue::Word(word)) => word,
+            other => panic!("{field} is no word of a machine: {other:?}"),
         }
     }
 }

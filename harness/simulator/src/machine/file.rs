@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
+use super::contradictions::contradiction;
 use super::error::{FieldProblem, MachineError};
 use super::fields::{FIELDS, Field, Kind, Needed, TABLES};
 use super::figure::{Confidence, Figure, FigureValue, Figures};
@@ -71,7 +72,9 @@ impl Reader<'_> {
         let shape = self.shape()?;
         let figures = self.figures(&shape)?;
         let costs = costs(&figures);
-        self.refuse_contradictions(&figures, &costs)?;
+        if let Some((field, reason)) = contradiction(&figures, &costs, &shape) {
+            return Err(self.contradiction(field, reason));
+        }
         let places = Places::new(&shape, shape.threads());
         Ok(Machine { name, title, architecture, shape, places, figures, costs, grown: false })
     }
@@ -177,16 +180,34 @@ impl Reader<'_> {
     }
 
     fn figures(&self, shape: &Shape) -> Result<Figures, MachineError> {
-        let mut figures = Vec::new();
+        let mut figures = Figures::default();
+        let mut absent = Vec::new();
         for field in &FIELDS {
-            if field.needed.on(shape) {
-                figures.push(self.figure(field)?);
-            } else if self.find(field)?.is_some() {
-                let reason = field.needed.reason_against();
-                return Err(self.contradiction(field.name, format!("{reason} and it is given")));
+            let given = self.find(field)?.is_some();
+            match field.absent {
+                _ if !field.needed.on(shape) => {
+                    if given {
+                        let reason = field.needed.reason_against();
+                        let reason = format!("{reason} and it is given");
+                        return Err(self.contradiction(field.name, reason));
+                    }
+                }
+                Some(default) if !given => absent.push((field.name, default)),
+                _ => figures.push(self.figure(field)?),
             }
         }
-        Ok(Figures::new(figures))
+        for (field, default) in absent {
+            let value = default.value(&figures, shape);
+            figures.push(Figure {
+                field,
+                value,
+                source: "the default: the file does not say".into(),
+                confidence: Confidence::Assumed,
+                by_default: true,
+            });
+        }
+        figures.sort_by_key(|name| FIELDS.iter().position(|field| field.name == name));
+        Ok(figures)
     }
 
     /// The raw value of a field.
@@ -220,6 +241,7 @@ impl Reader<'_> {
             value: self.value(field, self.part(field, parts, "value")?)?,
             source: self.source(field, self.part(field, parts, "source")?)?,
             confidence: self.confidence(field, self.part(field, parts, "confidence")?)?,
+            by_default: false,
         })
     }
 
@@ -269,6 +291,18 @@ impl Reader<'_> {
         match (field.kind, value) {
             (Kind::Flag, Value::Boolean(flag)) => Ok(FigureValue::Flag(*flag)),
             (Kind::Flag, other) => Err(self.mistyped(&name, "true or false", other)),
+            (Kind::Word(words), Value::String(text)) => {
+                let known = words.iter().find(|word| *word == text);
+                let unknown = || {
+                    let expected = format!("\"{}\"", words.join("\" or \""));
+                    self.problem(
+                        &name,
+                        FieldProblem::Range { found: format!("{text:?}"), expected },
+                    )
+                };
+                known.map(|word| FigureValue::Word(word)).ok_or_else(unknown)
+            }
+            (Kind::Word(_), other) => Err(self.mistyped(&name, "a text in quotes", other)),
             (Kind::Count(limit), Value::Integer(count)) => match usize::try_from(*count) {
                 Ok(count) if (1..=limit).contains(&count) => Ok(FigureValue::Count(count)),
                 _ => Err(range(format!("from 1 to {limit}"))),
@@ -295,40 +329,6 @@ impl Reader<'_> {
                 }
             }
         }
-    }
-
-    /// Refuses figures of which a nearer one costs more than a farther one.
-    fn refuse_contradictions(&self, figures: &Figures, costs: &Costs) -> Result<(), MachineError> {
-        let transfers = [
-            "transfer.smt_ns",
-            "transfer.same_l3_ns",
-            "transfer.same_socket_ns",
-            "transfer.cross_socket_ns",
-        ];
-        let there: Vec<&str> = transfers.into_iter().filter(|field| figures.has(field)).collect();
-        let memories: Vec<&str> = ["memory.local_ns", "memory.remote_ns"]
-            .into_iter()
-            .filter(|field| figures.has(field))
-            .collect();
-        for pair in there.windows(2).chain(memories.windows(2)) {
-            let (near, far) = (figures.number(pair[0]), figures.number(pair[1]));
-            if near > far {
-                let reason = format!("{near} is more than the {far} of `{}`", pair[1]);
-                return Err(self.contradiction(pair[0], reason));
-            }
-        }
-        let hit_ns = costs.l1_hit as f64 / NANOSECOND as f64;
-        for field in [there[0], "memory.local_ns"] {
-            if hit_ns > figures.number(field) {
-                let reason = format!(
-                    "{hit_ns} ns at {} GHz are more than the {} of `{field}`",
-                    figures.number("clock.core_ghz"),
-                    figures.number(field)
-                );
-                return Err(self.contradiction("cache.l1_hit_cycles", reason));
-            }
-        }
-        Ok(())
     }
 }
 

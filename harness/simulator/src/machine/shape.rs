@@ -61,6 +61,15 @@ impl Shape {
                 format!("{} hardware threads are more than {MAX_CORES}", self.threads()),
             ));
         }
+        if nodes > cores {
+            return Some((
+                "topology.nodes_per_socket",
+                format!(
+                    "{cores} cores of a socket leave {} of {nodes} nodes without CPUs",
+                    nodes - cores
+                ),
+            ));
+        }
         if !cores.is_multiple_of(nodes) {
             return Some((
                 "topology.nodes_per_socket",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::fields::{FIELDS, TABLES};
-use super::{Confidence, Distance, FigureValue, Machine, MachineError};
+use super::{Atomics, Cache, Confidence, Distance, FigureValue, HomeVisits, Machine, MachineError};
 
 const DOCUMENTATION: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/machines.md"));
@@ -24,6 +24,24 @@ fn lines() -> Vec<(String, String)> {
         "transfer.cross_socket_ns" => "260",
         "memory.local_ns" => "100",
         "memory.remote_ns" => "200",
+        "core.store_buffer_entries" => "60",
+        "core.smt_share" => "0.75",
+        "cache.l1_kib" => "48",
+        "cache.l1_ways" => "12",
+        "cache.l2_kib" => "1280",
+        "cache.l2_ways" => "20",
+        "cache.l2_hit_ns" => "4.25",
+        "cache.l3_kib" => "4096",
+        "cache.l3_ways" => "16",
+        "cache.l3_hit_ns" => "12.5",
+        "cache.l3_inclusive" => "true",
+        "line.rmw_queue_ratio" => "0.5",
+        "line.near_grants" => "16",
+        "home.visits" => "\"always\"",
+        "home.atomics" => "\"far\"",
+        "memory.node_gb_per_s" => "120",
+        "memory.link_gb_per_s" => "50",
+        "memory.core_gb_per_s" => "12.5",
         _ => "2.5",
     };
     FIELDS.iter().map(|field| (field.name.into(), value(field.name).into())).collect()
@@ -91,7 +109,9 @@ fn every_named_machine_is_good() {
         assert_eq!(machine.name(), name);
         assert!(machine.cores() >= machine.physical_cores());
         assert!(machine.figures().all(|figure| figure.source.len() > 4), "{name}");
-        assert!(machine.figures().any(|figure| figure.confidence == Confidence::Measured));
+        let measured = machine.figures().any(|figure| figure.confidence == Confidence::Measured);
+        assert!(measured || machine.title().contains("extrapolated"), "{name}");
+        assert!(!machine.figures().any(|figure| figure.by_default), "{name} says everything");
         assert!(!machine.is_grown());
     }
 }
@@ -119,6 +139,11 @@ fn the_other_named_machines_have_the_sizes_of_their_parts() {
         ("xeon-8275cl-2s", 48, 96),
         ("xeon-8375c-2s", 64, 128),
         ("graviton2", 64, 64),
+        ("graviton3", 64, 64),
+        ("altra-max-128", 128, 128),
+        ("epyc-7763-2s", 128, 256),
+        ("epyc-9754", 128, 256),
+        ("xeon-8176-8s", 224, 448),
     ] {
         let machine = Machine::named(name).expect("it is there");
         assert_eq!((machine.physical_cores(), machine.cores()), (physical, threads), "{name}");
@@ -198,6 +223,46 @@ fn costs_are_in_picoseconds() {
     ] {
         assert_eq!(cost, 2_500);
     }
+}
+
+#[test]
+fn caches_lines_homes_and_bandwidth_are_those_of_the_file() {
+    let machine = machine();
+    assert_eq!(machine.l1(), Cache { bytes: 48 << 10, ways: 12, hit_ps: 1_000 });
+    assert_eq!(machine.l2(), Cache { bytes: 1280 << 10, ways: 20, hit_ps: 4_250 });
+    assert_eq!(machine.l3(), Cache { bytes: 4 << 20, ways: 16, hit_ps: 12_500 });
+    assert!(machine.l3_inclusive());
+    assert_eq!((machine.store_buffer_entries(), machine.near_grants()), (60, 16));
+    assert_eq!((machine.smt_share(), machine.rmw_queue_ratio()), (0.75, 0.5));
+    assert_eq!((machine.hold_ps(), machine.read_group_ps()), (2_500, 2_500));
+    assert_eq!((machine.invalidate_ps(), machine.jitter_percent()), (2_500, 2.5));
+    assert_eq!(machine.home_visits(), HomeVisits::Always);
+    assert_eq!(machine.atomics(), Atomics::Far);
+    assert_eq!((machine.node_gb_per_s(), machine.core_gb_per_s()), (120.0, 12.5));
+    assert_eq!(machine.link_gb_per_s(), Some(50.0));
+}
+
+#[test]
+fn what_a_file_leaves_out_has_the_documented_default() {
+    let needed: Vec<_> = good()
+        .into_iter()
+        .filter(|(name, _)| FIELDS.iter().any(|f| f.name == name && f.absent.is_none()))
+        .collect();
+    let machine = parse(&text_of(&needed)).expect("the rest may be absent");
+    assert_eq!(machine.l1(), Cache { bytes: 32 << 10, ways: 8, hit_ps: 1_000 });
+    assert_eq!(machine.l2(), Cache { bytes: 512 << 10, ways: 8, hit_ps: 3_500 });
+    assert_eq!(machine.l3(), Cache { bytes: 6 << 20, ways: 16, hit_ps: 15_000 });
+    assert!(!machine.l3_inclusive());
+    assert_eq!((machine.store_buffer_entries(), machine.near_grants()), (56, 12));
+    assert_eq!((machine.smt_share(), machine.rmw_queue_ratio()), (0.6, 0.6));
+    assert_eq!((machine.hold_ps(), machine.read_group_ps()), (0, 15_000));
+    assert_eq!((machine.invalidate_ps(), machine.jitter_percent()), (7_000, 5.0));
+    assert_eq!((machine.home_visits(), machine.atomics()), (HomeVisits::Always, Atomics::Near));
+    assert_eq!((machine.node_gb_per_s(), machine.core_gb_per_s()), (100.0, 15.0));
+    assert_eq!(machine.link_gb_per_s(), Some(50.0));
+    let absent = FIELDS.len() - needed.len();
+    let by_default = machine.figures().filter(|figure| figure.by_default);
+    assert_eq!(by_default.filter(|figure| figure.source.contains("default")).count(), absent);
 }
 
 #[test]
@@ -306,7 +371,7 @@ fn what_is_no_toml_is_said_with_its_place() {
 
 #[test]
 fn every_missing_field_is_named() {
-    for field in &FIELDS {
+    for field in FIELDS.iter().filter(|field| field.absent.is_none()) {
         let error = error_with(field.name, None);
         says(&error, &["test.toml", &format!("`{}` is missing", field.name), field.about]);
     }
@@ -414,6 +479,14 @@ fn impossible_values_are_named() {
         ("cache.adjacent_line_prefetch", "1", "must be true or false"),
         ("cache.adjacent_line_prefetch", "\"no\"", "must be true or false"),
         ("kernel.time_slice_ns", "3e9", "to 1000000000"),
+        ("line.rmw_queue_ratio", "1.5", "from 0 to 1"),
+        ("line.hold_ns", "-1", "from 0 to"),
+        ("line.near_grants", "0", "from 1 to"),
+        ("core.smt_share", "0.4", "from 0.5 to 1"),
+        ("home.visits", "\"never\"", "\"never\" and must be \"always\" or \"across_sockets\""),
+        ("home.atomics", "1", "must be a text in quotes"),
+        ("memory.node_gb_per_s", "0", "from 0.001"),
+        ("cache.l3_ways", "257", "from 1 to 256"),
     ] {
         let error = error_with(field, Some(&figure(value)));
         says(&error, &["test.toml", &format!("`{field}.value`"), part]);
@@ -434,10 +507,19 @@ fn contradictions_are_named() {
         &with("cache.l1_hit_cycles", "100"),
         &["`cache.l1_hit_cycles`", "40 ns", "transfer.smt_ns"],
     );
+    says(&with("cache.l2_hit_ns", "13"), &["`cache.l2_hit_ns`", "12.5 of `cache.l3_hit_ns`"]);
+    says(&with("cache.l3_hit_ns", "101"), &["`cache.l3_hit_ns`", "100 of `memory.local_ns`"]);
+    says(&with("cache.l2_hit_ns", "0.5"), &["`cache.l1_hit_cycles`", "0.5 of `cache.l2_hit_ns`"]);
+    says(&with("cache.l2_kib", "1"), &["less than a line of 64 bytes", "`cache.l2_ways` = 20"]);
+    says(&with("cache.l2_kib", "101"), &["`cache.l2_kib`", "no whole number of sets"]);
+    says(&with("cache.l2_kib", "40"), &["`cache.l2_kib`", "48 of `cache.l1_kib`"]);
+    says(&with("cache.l3_kib", "2048"), &["`cache.l3_inclusive`", "3 times the 1280 KiB"]);
+    says(&with("memory.core_gb_per_s", "121"), &["120 of `memory.node_gb_per_s`"]);
+    says(&with("topology.nodes_per_socket", "16"), &["leave 4 of 16 nodes without CPUs"]);
     says(&with("topology.nodes_per_socket", "5"), &["12 cores of a socket", "5 nodes"]);
     says(&with("topology.nodes_per_socket", "3"), &["4 L3 groups of a socket", "3 nodes"]);
     says(&with("topology.cores_per_l3_group", "1000"), &["16000 hardware threads", "1024"]);
-    says(&with("topology.threads_per_core", "1"), &["`transfer.smt_ns`", "threads_per_core is 1"]);
+    says(&with("topology.threads_per_core", "1"), &["`core.smt_share`", "per_core is 1"]);
     says(&with("topology.sockets", "1"), &["`transfer.cross_socket_ns`", "sockets is 1"]);
     let one_group = [
         ("topology.l3_groups_per_socket", Some(figure("1"))),
@@ -470,6 +552,8 @@ fn every_field_and_every_machine_is_documented() {
         let row = format!("| `{}` |", field.name);
         assert!(DOCUMENTATION.contains(&row), "{row}");
     }
+    let rows = FIELDS.iter().map(|field| DOCUMENTATION.find(&format!("| `{}` |", field.name)));
+    assert!(rows.is_sorted(), "the documentation has another order");
     for name in Machine::names() {
         assert!(DOCUMENTATION.contains(&format!("`{name}`")), "{name}");
     }
