@@ -8,6 +8,7 @@
 //! served: nothing else of its block touches memory, so nobody can tell, and who is served later
 //! sees what it did.
 
+use crate::caches::Level;
 use crate::coherence::{Access, Asks, LineId, Source};
 use crate::engine::{Engine, Next};
 use crate::halt::Halt;
@@ -42,8 +43,7 @@ impl Engine {
         let core = &mut self.cores[at];
         let write = wanted.touch.writes();
         if let Some(owns) = self.coherence.hit(id, core.cpu, write) {
-            core.context.may(line, owns);
-            return Next::Go;
+            return self.has_line(at, exit, wanted, owns);
         }
         let mut now = core.time - Time::from(wanted.remaining);
         if wanted.touch == Touch::Locked && core.drained > now {
@@ -73,6 +73,38 @@ impl Engine {
         next
     }
 
+    /// A core may touch the line: it finds it in one of its caches, or has to fetch it from memory
+    /// again.
+    fn has_line(&mut self, at: usize, exit: u32, wanted: Wanted, owns: bool) -> Next {
+        let Wanted { address, touch, remaining, .. } = wanted;
+        let line = address & !63;
+        let core = &self.cores[at];
+        let level = self.caches.find(core.reach, line);
+        let now = core.time - Time::from(remaining);
+        // Others use what is behind the L2.
+        if level > Level::L2 && now >= self.limit {
+            return self.wait_for_turn(at, exit, now);
+        }
+        let takes = self.refill(at, line, owns, now);
+        let core = &mut self.cores[at];
+        if touch == Touch::Store {
+            core.drained = core.drained.max(core.time + takes);
+        } else {
+            core.time += takes;
+            core.counts.stall_ps += takes;
+        }
+        Next::Go
+    }
+
+    /// Takes a line into a core's caches; the line that leaves its L1 for it must be asked for.
+    fn fill(&mut self, at: usize, line: u64) {
+        let reach = self.cores[at].reach;
+        let Some(gone) = self.caches.fill(reach, line) else { return };
+        for &core in &self.siblings[at] {
+            self.cores[core as usize].context.may_not(gone, true);
+        }
+    }
+
     /// Gives a core the line that it asks for.
     fn serve(&mut self, at: usize, id: LineId, wanted: Wanted, now: Time, queued: bool) -> Next {
         let Wanted { address, touch, last, remaining } = wanted;
@@ -84,7 +116,7 @@ impl Engine {
         let goes_on = if touch == Touch::Store {
             // It goes to the store buffer, and out of it after those before it.
             core.drained = core.drained.max(done);
-            now
+            core.buffer(now, self.stores)
         } else {
             done
         };
@@ -145,7 +177,7 @@ impl Engine {
     /// order.
     fn granted(&mut self, at: usize, id: LineId, line: u64, now: Time) -> Result<(), Box<Halt>> {
         let core = &mut self.cores[at];
-        let Some(exit) = core.pending.take() else { return Ok(()) };
+        let Some(exit) = core.take_pending() else { return Ok(()) };
         let Exit { resume, remaining, kind, .. } = self.translator.exits[exit as usize];
         let Kind::Access { touch, last, .. } = kind else { return Ok(()) };
         core.context.resume = resume;
@@ -216,7 +248,10 @@ impl Engine {
             for line in lines.map(|line| line << 6) {
                 let cpu = self.cores[at].cpu;
                 let id = self.coherence.line(line);
-                if let Some(owns) = self.coherence.hit(id, cpu, write) {
+                let owns = self.coherence.hit(id, cpu, write);
+                if let Some(owns) = owns
+                    && self.caches.find(self.cores[at].reach, line) == Level::L1
+                {
                     self.cores[at].context.may(line, owns);
                     continue;
                 }
@@ -232,7 +267,10 @@ impl Engine {
                     self.limit = self.limit_of(at);
                     turn = true;
                 }
-                done = self.fetch(at, line, id, touch, done, false);
+                done = match owns {
+                    Some(owns) => done + self.refill(at, line, owns, done),
+                    None => self.fetch(at, line, id, touch, done, false),
+                };
             }
         }
         if done == now {
@@ -246,6 +284,21 @@ impl Engine {
             return Next::Wait;
         }
         Next::Go
+    }
+
+    /// Takes a line into the L1 that the core may touch and that has gone from there; how long it
+    /// takes.
+    fn refill(&mut self, at: usize, line: u64, owns: bool, now: Time) -> Time {
+        let level = self.caches.find(self.cores[at].reach, line);
+        let takes = match level {
+            Level::Memory => self.memory_latency(at, line, now),
+            level => self.caches.hit_ps(level),
+        };
+        self.fill(at, line);
+        let core = &mut self.cores[at];
+        core.context.may(line, owns);
+        core.counts.memory_reads += u64::from(level == Level::Memory);
+        takes
     }
 
     pub(crate) fn wait_for_turn(&mut self, at: usize, exit: u32, now: Time) -> Next {
@@ -318,7 +371,7 @@ impl Engine {
         queued: bool,
     ) -> Time {
         let memory =
-            if self.coherence.is_in_memory(id) { self.memory_latency(at, id, line) } else { 0 };
+            if self.coherence.is_in_memory(id) { self.first_read(at, id, line, now) } else { 0 };
         let Self { cores, coherence, core_of_cpu, .. } = self;
         let cpu = cores[at].cpu;
         if touch.writes() {
@@ -352,6 +405,7 @@ impl Engine {
             Source::Memory => core.counts.memory_reads += 1,
         }
         if matches!(source, Source::Core(_) | Source::Memory) {
+            self.fill(at, line);
             self.bring_along(at, line, now);
         }
         done
@@ -372,17 +426,25 @@ impl Engine {
         core.counts.transfers.count(self.machine.distance(cpu, owner));
     }
 
-    /// How long a line takes from memory: from the node that its page is on, which the first touch
-    /// decides.
-    fn memory_latency(&mut self, at: usize, id: LineId, line: u64) -> Time {
+    /// How long a line takes from memory that no core has.
+    fn first_read(&mut self, at: usize, id: LineId, line: u64, now: Time) -> Time {
         let page = line / PAGE_BYTES;
-        let core = &mut self.cores[at];
-        let thread = core.thread.unwrap_or(0);
         let faults = kernel::is_placed(line) && self.kernel.home_of(page).is_none();
-        let node = self.kernel.touch(page, thread, core.cpu);
+        let core = &mut self.cores[at];
         core.counts.page_faults += u64::from(faults);
         let fault = if faults { self.machine.page_fault_ps() } else { 0 };
+        let takes = self.memory_latency(at, line, now + fault);
+        let node = self.kernel.home_of(page).unwrap_or_default();
         self.coherence.set_home(id, self.machine.socket_of_node(node.into()));
-        fault + self.machine.memory_ps(core.cpu, node.into())
+        fault + takes
+    }
+
+    /// How long a line takes from memory: from the node that its page is on, which the first touch
+    /// decides, and behind what its memory and the way to it still deliver.
+    fn memory_latency(&mut self, at: usize, line: u64, now: Time) -> Time {
+        let core = &self.cores[at];
+        let node = self.kernel.touch(line / PAGE_BYTES, core.thread.unwrap_or(0), core.cpu).into();
+        let socket = self.machine.socket_of(core.cpu);
+        self.bandwidth.wait(at, socket, node, now) + self.machine.memory_ps(core.cpu, node)
     }
 }

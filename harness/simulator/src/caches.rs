@@ -19,13 +19,13 @@ pub(crate) enum Level {
 #[derive(Debug)]
 struct Sets {
     ways: usize,
-    /// Addresses of lines; 1 is none.
+    /// Addresses of lines and 1; 0 is none.
     lines: Box<[u64]>,
     /// For each set: which way is given up next.
     next: Box<[u8]>,
 }
 
-const EMPTY: u64 = 1;
+const EMPTY: u64 = 0;
 
 impl Sets {
     fn new(cache: Cache) -> Self {
@@ -40,20 +40,20 @@ impl Sets {
 
     fn contains(&self, line: u64) -> bool {
         let set = self.set(line);
-        self.lines[set * self.ways..][..self.ways].contains(&line)
+        self.lines[set * self.ways..][..self.ways].contains(&(line | 1))
     }
 
     /// Takes a line in; gives the line that has to go for it.
     fn insert(&mut self, line: u64) -> Option<u64> {
         let set = self.set(line);
         let lines = &mut self.lines[set * self.ways..][..self.ways];
-        if lines.contains(&line) {
+        if lines.contains(&(line | 1)) {
             return None;
         }
         let way = &mut self.next[set];
-        let gone = core::mem::replace(&mut lines[usize::from(*way)], line);
+        let gone = core::mem::replace(&mut lines[usize::from(*way)], line | 1);
         *way = (*way + 1) % self.ways as u8;
-        (gone != EMPTY).then_some(gone)
+        (gone != EMPTY).then_some(gone & !1)
     }
 }
 
@@ -99,13 +99,13 @@ impl Caches {
     }
 
     /// Says where a core finds a line.
-    pub(crate) fn find(&mut self, reach: Reach, line: u64) -> Level {
-        let [l1, l2, l3] = self.kinds;
-        if of(&mut self.l1, reach.core, l1).contains(line) {
+    pub(crate) fn find(&self, reach: Reach, line: u64) -> Level {
+        let has = |sets: &Option<Sets>| sets.as_ref().is_some_and(|sets| sets.contains(line));
+        if has(&self.l1[reach.core]) {
             Level::L1
-        } else if of(&mut self.l2, reach.core, l2).contains(line) {
+        } else if has(&self.l2[reach.core]) {
             Level::L2
-        } else if of(&mut self.l3, reach.group, l3).contains(line) {
+        } else if has(&self.l3[reach.group]) {
             Level::L3
         } else {
             Level::Memory
@@ -115,6 +115,9 @@ impl Caches {
     /// Takes a line in, from wherever it came; gives the line that leaves the core's L1 for it.
     pub(crate) fn fill(&mut self, reach: Reach, line: u64) -> Option<u64> {
         let [l1, l2, l3] = self.kinds;
+        if of(&mut self.l1, reach.core, l1).contains(line) {
+            return None;
+        }
         if self.inclusive {
             of(&mut self.l3, reach.group, l3).insert(line);
         }

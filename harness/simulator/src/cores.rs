@@ -1,5 +1,8 @@
 //! A core, and what it does by itself.
 
+use std::collections::VecDeque;
+
+use crate::caches::Reach;
 use crate::context::Context;
 use crate::report::Counts;
 use crate::spin::{Seen, Spin};
@@ -17,6 +20,8 @@ pub(crate) struct Core {
     pub(crate) time: Time,
     /// When everything that it stored is seen by others.
     pub(crate) drained: Time,
+    /// The caches that it uses.
+    pub(crate) reach: Reach,
     /// The thread that it runs.
     pub(crate) thread: Option<usize>,
     /// The thread whose registers its context holds.
@@ -27,9 +32,13 @@ pub(crate) struct Core {
     pub(crate) stands: bool,
     /// Where generated code was left, while the matter waits for its turn.
     pub(crate) pending: Option<u32>,
+    /// When the block of the pending matter begins, if it was begun in advance.
+    begins: Option<Time>,
     /// What is known of a loop that it may be in.
     pub(crate) spin: Spin,
     pub(crate) counts: Counts,
+    /// When stores leave its store buffer.
+    buffered: VecDeque<Time>,
     /// `rcx` before a repeating string instruction.
     pub(crate) repeats: u64,
     /// Last, so that what is used most of both lies together: its large tables are at its end.
@@ -37,7 +46,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(cpu: u32, rank: u32, vector_mask: u64, targets: u64) -> Self {
+    pub(crate) fn new(cpu: u32, rank: u32, reach: Reach, vector_mask: u64, targets: u64) -> Self {
         let mut context = Context::new(vector_mask);
         context.targets = targets;
         Self {
@@ -46,11 +55,14 @@ impl Core {
             rank,
             time: 0,
             drained: 0,
+            reach,
+            buffered: VecDeque::new(),
             thread: None,
             resident: None,
             slice_end: 0,
             stands: false,
             pending: None,
+            begins: None,
             spin: Spin::default(),
             counts: Counts::default(),
             repeats: 0,
@@ -72,6 +84,24 @@ impl Core {
         context.locked = 0;
     }
 
+    /// Takes the matter that waited for its turn.
+    #[inline]
+    pub(crate) fn take_pending(&mut self) -> Option<u32> {
+        self.begins = None;
+        self.pending.take()
+    }
+
+    /// A store goes to the buffer, of `size`, and leaves it when all are seen; gives when there is
+    /// room for it.
+    pub(crate) fn buffer(&mut self, now: Time, size: usize) -> Time {
+        while self.buffered.front().is_some_and(|&leaves| leaves <= now) {
+            self.buffered.pop_front();
+        }
+        let room = if self.buffered.len() < size { None } else { self.buffered.pop_front() };
+        self.buffered.push_back(self.drained);
+        room.map_or(now, |leaves| now.max(leaves))
+    }
+
     /// Whether the core is in a loop that changes nothing, standing at a block now. `last` is the
     /// time since the last block with an access began.
     pub(crate) fn spins(&mut self, id: u32, block: &Block, last: Time) -> bool {
@@ -79,6 +109,23 @@ impl Core {
         let seen =
             Seen { block: id, registers: &context.registers, flags: context.flags, time: *time };
         spin.look(&seen, block, counts, last)
+    }
+
+    /// What the core had counted by a moment of a core of some rank: without the block that was begun
+    /// in advance.
+    pub(crate) fn counted_by(&self, time: Time, rank: u32, translator: &Translator) -> Counts {
+        let mut counts = self.counts;
+        if let (Some(begins), true) = (self.begins, self.pending.is_some())
+            && (begins, self.rank) > (time, rank)
+        {
+            let counted = &translator.blocks[self.context.block as usize].counted;
+            counts.instructions -= u64::from(counted.instructions);
+            counts.loads -= u64::from(counted.loads);
+            counts.stores -= u64::from(counted.stores);
+            counts.rmw -= u64::from(counted.locked);
+            counts.fences -= u64::from(counted.fences);
+        }
+        counts
     }
 
     /// Ends the core's waiting: it is as far as if it had executed every access that comes before
@@ -93,6 +140,7 @@ impl Core {
         let id = self.spin.block();
         let (exit, address) = self.spin.next_miss(line)?;
         let block = &translator.blocks[id as usize];
+        self.begins = Some(self.time);
         self.time += Time::from(block.cost);
         self.counts.instructions += u64::from(block.counted.instructions);
         self.counts.loads += u64::from(block.counted.loads);

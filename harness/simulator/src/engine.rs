@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::accesses::{Foreseen, Wanted};
+use crate::bandwidth::Bandwidth;
+use crate::caches::Caches;
 use crate::coherence::Coherence;
 use crate::context::Context;
 use crate::cores::Core;
@@ -50,6 +52,12 @@ pub(crate) struct Engine {
     pub(crate) random: u64,
     pub(crate) translator: Translator,
     pub(crate) coherence: Coherence,
+    pub(crate) caches: Caches,
+    pub(crate) bandwidth: Bandwidth,
+    /// How many stores can wait in a core.
+    pub(crate) stores: usize,
+    /// For each core: those that share its L1, itself among them.
+    pub(crate) siblings: Vec<Vec<u32>>,
     /// Cores that wait for lines.
     pub(crate) waiting: Waiting,
     /// Cores that were woken and are known to ask for the line that they lost.
@@ -115,12 +123,13 @@ impl Engine {
                 return stop(Halt::Budget);
             }
             self.now = next.time();
-            match self.core_of_rank.get(next.rank() as usize) {
-                Some(&core) => self.step(core as usize)?,
-                None => self.grant(next.rank() as usize - self.cores.len())?,
-            }
+            let Some(&core) = self.core_of_rank.get(next.rank() as usize) else {
+                self.grant(next.rank() as usize - self.cores.len())?;
+                continue;
+            };
+            self.step(core as usize)?;
             if self.unfinished < all && self.window.is_none() {
-                self.window = Some(self.counted_so_far());
+                self.window = Some(self.counted_when_ended(core as usize));
                 first_ended();
             }
         }
@@ -144,9 +153,13 @@ impl Engine {
         Ok(false)
     }
 
-    fn counted_so_far(&self) -> Counts {
+    /// What all had counted when a core's thread ended.
+    fn counted_when_ended(&self, core: usize) -> Counts {
+        let Core { rank, counts: Counts { time_ps, .. }, .. } = self.cores[core];
         let mut sum = Counts::default();
-        self.cores.iter().for_each(|core| sum += core.counts);
+        for core in &self.cores {
+            sum += core.counted_by(time_ps, rank, &self.translator);
+        }
         sum
     }
 
@@ -192,7 +205,7 @@ impl Engine {
         self.limit = self.limit_of(at);
         self.prefetch_next();
         self.cores[at].spin.goes_on();
-        if let Some(exit) = self.cores[at].pending.take()
+        if let Some(exit) = self.cores[at].take_pending()
             && let Next::Wait = self.settle(at, exit)?
         {
             return Ok(());

@@ -54,6 +54,7 @@
 //! | `operands` | operands that code does not ask for itself |
 //! | `accesses`, `waiting` | accesses that do not hit, and queues at lines |
 //! | `coherence`, `model` | who has which line, and what it costs to get one |
+//! | `caches`, `bandwidth` | what fits into the caches, and what memory delivers |
 //! | `os`, `kernel/`, `interpret`, `vdso` | threads on cores, system calls, special instructions |
 //! | `report`, `halt`, `explain`, `symbols`, `error` | figures, and reasons with source lines |
 //! | `let_go`, `unwind` | leaving threads behind without the process's locks |
@@ -69,6 +70,10 @@ mod elsewhere;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod accesses;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod bandwidth;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod caches;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod code_memory;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -1,6 +1,6 @@
 //! The figures of a machine that decide what it costs to get a line.
 
-use crate::machine::{Distance, Machine};
+use crate::machine::{Atomics, Distance, HomeVisits, Machine};
 use crate::time::Time;
 
 /// Whose turn it is at a line, and for how long it is taken.
@@ -10,7 +10,7 @@ pub(crate) struct Model {
     /// Share of a transfer for which a write that waited in the queue occupies the line, in
     /// 1/1024: the line's home already knows where it goes next.
     queued: Time,
-    /// How long a core that wrote keeps the line before it answers.
+    /// How long a core keeps a line that it got to write: for that, and a while longer.
     pub(crate) hold: Time,
     /// How often in a row a near request may pass over an older one.
     pub(crate) near_grants: u32,
@@ -30,31 +30,27 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn of(machine: &Machine) -> Self {
-        let nanoseconds = |ns: f64| (ns * 1e3) as Time;
-        let distances = [
-            Distance::Same,
-            Distance::Smt,
-            Distance::SameL3,
-            Distance::SameSocket,
-            Distance::CrossSocket,
-        ];
-        let arm = machine.architecture() == "arm64";
-        let groups = machine.l3_groups() > machine.sockets();
-        let same_l3 = machine.transfer_ps(Distance::SameL3);
+        let share = |of_one: f64| (of_one * 1024.0).round() as Time;
+        let transfer = Distance::ALL.map(|distance| match distance {
+            Distance::Same => 0,
+            distance => machine.transfer_ps(distance),
+        });
+        let queued = share(machine.rmw_queue_ratio());
+        let far = transfer[Distance::SameL3 as usize] * queued / 1024;
         Self {
-            transfer: distances.map(|distance| match distance {
-                Distance::Same => 0,
-                distance => machine.transfer_ps(distance),
-            }),
-            queued: if groups { 512 } else { 640 },
-            hold: if groups { 2 * machine.rmw_owned_ps() } else { 0 },
-            near_grants: 16,
-            read_group: nanoseconds(15.0),
-            group_hit: same_l3 / 2,
-            invalidate: nanoseconds(5.0),
-            far_atomic: arm.then(|| nanoseconds(8.5)),
-            home_always: arm || groups,
-            jitter: 51,
+            transfer,
+            queued,
+            hold: match machine.hold_ps() {
+                0 => 0,
+                hold => machine.rmw_owned_ps() + hold,
+            },
+            near_grants: machine.near_grants() as u32,
+            read_group: machine.read_group_ps(),
+            group_hit: machine.l3().hit_ps,
+            invalidate: machine.invalidate_ps(),
+            far_atomic: (machine.atomics() == Atomics::Far).then_some(far),
+            home_always: machine.home_visits() == HomeVisits::Always,
+            jitter: share(machine.jitter_percent() / 100.0),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::bandwidth::Bandwidth;
+use crate::caches::{Caches, Reach};
 use crate::coherence::{CORES, Coherence};
 use crate::context::longest_slice;
 use crate::cores::Core;
@@ -14,6 +16,7 @@ use crate::halt::{Halt, stop};
 use crate::host::Host;
 use crate::kernel::{CpuSet, Kernel, ThreadIdentity};
 use crate::lend::Lender;
+use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
 use crate::report::Counts;
@@ -86,7 +89,8 @@ impl Workshop {
         let mut cores = Vec::with_capacity(cpus.len());
         for (i, &cpu) in cpus.iter().enumerate() {
             core_of_cpu[cpu as usize] = i as u32;
-            cores.push(Core::new(cpu, ranks[i], host.vector_mask, translator.targets()));
+            let reach = Reach::of(machine, cpu);
+            cores.push(Core::new(cpu, ranks[i], reach, host.vector_mask, translator.targets()));
         }
         cores.iter_mut().for_each(|core| core.context.settle());
         let mut core_of_rank = vec![0; cpus.len()];
@@ -111,6 +115,10 @@ impl Workshop {
             random: settings.seed,
             translator,
             coherence: Coherence::new(machine, &cpus, settings.seed),
+            caches: Caches::new(machine),
+            bandwidth: Bandwidth::new(machine, cpus.len()),
+            stores: machine.store_buffer_entries(),
+            siblings: siblings(machine, &cpus),
             waiting: Waiting::default(),
             foreseen: Vec::new(),
             readers: Vec::new(),
@@ -260,6 +268,16 @@ pub(crate) fn mix(value: u64) -> u64 {
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
+}
+
+/// Gives for each core the cores of the run that share its L1.
+fn siblings(machine: &Machine, cpus: &[u32]) -> Vec<Vec<u32>> {
+    let own = |cpu: u32| machine.physical_core_of(cpu);
+    let of = |&cpu: &u32| {
+        let shares = |&other: &u32| own(cpus[other as usize]) == own(cpu);
+        (0..cpus.len() as u32).filter(shares).collect()
+    };
+    cpus.iter().map(of).collect()
 }
 
 /// Who comes first among equals: the order of numbers, or one that the seed chooses.

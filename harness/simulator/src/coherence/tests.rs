@@ -135,7 +135,8 @@ fn a_queued_write_occupies_its_line_for_a_share_and_a_read_pays_the_whole_way() 
     let near = |one: u64, other: u64| one.abs_diff(other) * 10 <= other;
     let far = machine.transfer_ps(Distance::CrossSocket);
     assert!(near(get(64, Touch::Locked, 1 << 30, false), far));
-    assert!(near(get(0, Touch::Locked, 2 << 30, true), far / 2));
+    let queued = (far as f64 * machine.rmw_queue_ratio()) as u64;
+    assert!(near(get(0, Touch::Locked, 2 << 30, true), queued));
     assert!(near(get(64, Touch::Load, 3 << 30, true), far));
 }
 
