@@ -18,6 +18,7 @@ use crate::enter;
 use crate::faults;
 use crate::halt::{Halt, stop};
 use crate::kernel::{self, Kernel, PAGE_BYTES};
+use crate::lines::{self, Lines};
 use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
@@ -29,6 +30,7 @@ use crate::translate::{Exit, Kind, Translator};
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     address: u64,
+    bytes: u8,
     write: bool,
     /// Whether it is the last of its block.
     last: bool,
@@ -84,6 +86,8 @@ pub(crate) struct Engine {
     pub(crate) limit: Time,
     /// The longest time after which generated code is left.
     pub(crate) longest: i64,
+    /// What is seen of lines, if somebody wants to know.
+    pub(crate) lines: Option<Box<Lines>>,
 }
 
 impl Engine {
@@ -258,11 +262,16 @@ impl Engine {
             Kind::Access { bytes, write, last } => {
                 let address = core.context.address;
                 let block = core.context.block;
+                let (address, one_line) = match &self.lines {
+                    Some(lines) => lines.place(address, bytes.into()),
+                    None => (address, address % 64 + u64::from(bytes) <= 64),
+                };
                 if rip == self.translator.blocks[block as usize].rip {
                     core.spin.missed(block, exit, address);
                 }
-                if address % 64 + u64::from(bytes) <= 64 {
-                    return Ok(self.access(at, exit, Wanted { address, write, last, remaining }));
+                if one_line {
+                    let wanted = Wanted { address, bytes, write, last, remaining };
+                    return Ok(self.access(at, exit, wanted));
                 }
                 return Ok(self.accesses(at, exit, remaining, &[(address, bytes.into(), write)]));
             }
@@ -320,12 +329,13 @@ impl Engine {
     /// memory, and nobody is still at work on the line, nobody can tell whether it was executed
     /// at once, and it is: a core that wants the line from now on gets it after this one.
     fn access(&mut self, at: usize, exit: u32, wanted: Wanted) -> Next {
-        let Wanted { address, write, last, remaining } = wanted;
+        let Wanted { address, bytes, write, last, remaining } = wanted;
         let line = address & !63;
         let id = self.coherence.line(line);
         let core = &mut self.cores[at];
         if let Some(owns) = self.coherence.hit(id, core.cpu, write) {
             core.context.may(line, owns);
+            self.touched(at, exit, &[(address, bytes.into(), write)]);
             return Next::Go;
         }
         let now = core.time - Time::from(remaining);
@@ -334,6 +344,7 @@ impl Engine {
         }
         let at_once = last && !self.coherence.is_under_way(id, now);
         let stall = self.fetch(at, line, id, write, now);
+        self.touched(at, exit, &[(address, bytes.into(), write)]);
         let core = &mut self.cores[at];
         core.time += stall;
         core.counts.stall_ps += stall;
@@ -355,6 +366,8 @@ impl Engine {
         remaining: u32,
         accesses: &[(u64, u64, bool)],
     ) -> Next {
+        let apart = self.lines.as_ref().and_then(|lines| lines.pieces(accesses));
+        let accesses = apart.as_deref().unwrap_or(accesses);
         let now = self.cores[at].time - Time::from(remaining);
         let mut turn = false;
         let mut stall = 0;
@@ -380,6 +393,7 @@ impl Engine {
                 stall += self.fetch(at, line, id, write, now + stall);
             }
         }
+        self.touched(at, exit, accesses);
         if stall == 0 {
             return Next::Go;
         }
@@ -465,8 +479,8 @@ impl Engine {
             if self.coherence.is_in_memory(id) { self.memory_latency(at, line) } else { 0 };
         let Self { cores, coherence, core_of_cpu, machine, .. } = self;
         let cpu = cores[at].cpu;
+        let mut lost = 0;
         let access = if write {
-            let mut lost = 0;
             coherence.others(id, cpu, |other| {
                 let core = &mut cores[core_of_cpu[other as usize] as usize];
                 core.context.may_not(line, true);
@@ -481,6 +495,9 @@ impl Engine {
         let Access { done, source, may_write, demoted } = access;
         if let Some(other) = demoted {
             cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);
+        }
+        if let Some(lines) = &mut self.lines {
+            lines.fetched(line, source, lost, done - now);
         }
         let core = &mut cores[at];
         core.context.may(line, may_write);
@@ -499,6 +516,7 @@ impl Engine {
     /// How long a line takes from memory: from the node that its page is on, which the first touch
     /// decides.
     fn memory_latency(&mut self, at: usize, line: u64) -> Time {
+        let line = lines::real(line);
         let page = line / PAGE_BYTES;
         let core = &mut self.cores[at];
         let thread = core.thread.unwrap_or(0);

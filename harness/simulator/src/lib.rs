@@ -54,10 +54,12 @@
 //! | `operands` | operands that code does not ask for itself |
 //! | `coherence` | who has which line, and what it costs to get one |
 //! | `os`, `kernel/`, `interpret`, `vdso` | threads on cores, system calls, special instructions |
+//! | `line_report`, `lines/` | which lines are hot, who touches which bytes, and what kind of sharing that is |
 //! | `report`, `halt`, `explain`, `symbols`, `error` | figures, and reasons with source lines |
 //! | `let_go`, `unwind` | leaving threads behind without the process's locks |
 
 mod error;
+mod line_report;
 pub mod machine;
 mod report;
 mod simulation;
@@ -105,6 +107,8 @@ mod lend;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod let_go;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod lines;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod operands;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod os;
@@ -132,6 +136,9 @@ pub use elsewhere::{EngineHeap, Session};
 pub use error::{Error, Reason, Stopped};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use heap::EngineHeap;
+pub use line_report::{
+    Apart, ApartError, HotLine, HotPlace, LineReport, OtherLines, Sharing, Touches,
+};
 pub use machine::{Machine, MachineError};
 pub use report::{Counts, Report, Transfers};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

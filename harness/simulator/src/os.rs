@@ -296,6 +296,11 @@ impl Engine {
                 .into();
             return stop(Halt::Refused { core: at, reason });
         }
+        if let (Some(lines), Some(range)) = (&mut self.lines, remapped(&call))
+            && call.number as libc::c_long != libc::SYS_mprotect
+        {
+            lines.moved(range);
+        }
         let core = &self.cores[at];
         let caller = Caller { thread, cpu: core.cpu, now };
         let answer = self.kernel.call(caller, &call);
@@ -366,15 +371,21 @@ impl Engine {
         while let Some(effect) = self.kernel.take_effect() {
             match effect {
                 Effect::Written { address, bytes } => {
-                    for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
-                        let id = self.coherence.line(line << 6);
-                        let cpu = self.cores[at].cpu;
-                        if self.coherence.hit(id, cpu, true).is_none() {
-                            let takes = self.fetch(at, line << 6, id, true, now);
-                            self.cores[at].time += takes;
-                            self.cores[at].counts.stall_ps += takes;
+                    let written = [(address, bytes, true)];
+                    let apart = self.lines.as_ref().and_then(|lines| lines.pieces(&written));
+                    let written = apart.as_deref().unwrap_or(&written);
+                    for &(address, bytes, _) in written {
+                        for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
+                            let id = self.coherence.line(line << 6);
+                            let cpu = self.cores[at].cpu;
+                            if self.coherence.hit(id, cpu, true).is_none() {
+                                let takes = self.fetch(at, line << 6, id, true, now);
+                                self.cores[at].time += takes;
+                                self.cores[at].counts.stall_ps += takes;
+                            }
                         }
                     }
+                    self.touched(at, self.cores[at].context.exit, written);
                 }
                 Effect::Remapped { .. } => {} // code was looked for before the call
             }

@@ -2,6 +2,9 @@
 
 use core::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
+
+use crate::line_report::LineReport;
 use crate::machine::Distance;
 
 /// What a core did, or all of them.
@@ -82,7 +85,7 @@ impl AddAssign for Counts {
 }
 
 /// Transfers of lines by the distance that they came.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Transfers {
     /// From the sibling on the same core.
@@ -133,6 +136,9 @@ pub struct Report<R> {
     pub total: Counts,
     /// What all of them had done when the first thread ended.
     pub window: Counts,
+    /// What was seen of lines, if [`Simulation::watch_lines`](crate::Simulation::watch_lines) asked
+    /// for it.
+    pub lines: Option<LineReport>,
 }
 
 impl<R> Report<R> {

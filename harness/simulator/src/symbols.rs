@@ -48,6 +48,8 @@ pub(crate) struct Symbols {
     /// What is known of return addresses.
     inside: BTreeMap<u64, Inside>,
     tables: BTreeMap<String, Option<Tables>>,
+    /// What was told of instructions.
+    told: BTreeMap<u64, Place>,
 }
 
 /// A place in the source, inlined functions told apart.
@@ -77,6 +79,7 @@ impl Symbols {
             loaders: BTreeMap::new(),
             inside: BTreeMap::new(),
             tables: BTreeMap::new(),
+            told: BTreeMap::new(),
         }
     }
 
@@ -191,6 +194,46 @@ impl Symbols {
             return unknown(name.unwrap_or_else(|| format!("{object} {at:#x}")));
         }
         frames
+    }
+
+    /// Gives the place that says most about an instruction: of the functions that were inlined
+    /// there, the innermost of the program's own.
+    pub(crate) fn telling(&mut self, address: u64) -> Place {
+        if let Some(known) = self.told.get(&address) {
+            return known.clone();
+        }
+        let frames = self.frames(address);
+        let told = frames.iter().find(|frame| frame.own).or(frames.first()).cloned();
+        let nothing = || Place { function: format!("{address:#x}"), line: None, own: false };
+        let told = told.unwrap_or_else(nothing);
+        self.told.insert(address, told.clone());
+        told
+    }
+
+    /// Gives the name of what lies at an address in the data of the program or of a library, with
+    /// the distance from where that begins; the section where there is no name.
+    pub(crate) fn datum(&mut self, address: u64) -> Option<String> {
+        const SECTIONS: [&str; 5] = [".data", ".bss", ".rodata", ".data.rel.ro", ".got"];
+        for Mapping { bias, path, .. } in self.code.clone() {
+            let (Some(loader), Some(at)) = (self.loader(&path), address.checked_sub(bias)) else {
+                continue;
+            };
+            let section = SECTIONS.iter().find_map(|name| {
+                let range = loader.get_section_range(name.as_bytes())?;
+                (range.begin..range.end).contains(&at).then_some((*name, range.begin))
+            });
+            let Some((section, begin)) = section else { continue };
+            let symbol = loader.find_symbol_info(at).filter(|symbol| symbol.address() >= begin);
+            let (name, begin) = match symbol {
+                Some(symbol) => (demangled(symbol.name()), symbol.address()),
+                None => {
+                    let object = path.rsplit('/').next().unwrap_or_default();
+                    (format!("{object} {section}"), begin)
+                }
+            };
+            return Some(if at == begin { name } else { format!("{name}+{:#x}", at - begin) });
+        }
+        None
     }
 
     /// Says where a thread is: the instruction, and if that is in a library, the place in the
