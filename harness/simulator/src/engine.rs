@@ -18,7 +18,7 @@ use crate::enter;
 use crate::faults;
 use crate::halt::{Halt, stop};
 use crate::kernel::{self, Kernel, PAGE_BYTES};
-use crate::lines::{self, Lines};
+use crate::lines::{self, Fetched, Lines};
 use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
@@ -497,7 +497,7 @@ impl Engine {
             cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);
         }
         if let Some(lines) = &mut self.lines {
-            lines.fetched(line, source, lost, done - now);
+            lines.fetched(Fetched { line, source, lost, asked: now, takes: done - now });
         }
         let core = &mut cores[at];
         core.context.may(line, may_write);

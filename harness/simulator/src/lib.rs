@@ -137,7 +137,8 @@ pub use error::{Error, Reason, Stopped};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use heap::EngineHeap;
 pub use line_report::{
-    Apart, ApartError, HotLine, HotPlace, LineReport, OtherLines, Sharing, Touches,
+    Apart, ApartError, Event, HotLine, HotPlace, LineReport, OtherLines, Sharing, Stack, Touches,
+    Wait,
 };
 pub use machine::{Machine, MachineError};
 pub use report::{Counts, Report, Transfers};

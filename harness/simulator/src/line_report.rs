@@ -225,6 +225,45 @@ pub struct OtherLines {
     pub stall_ps: u64,
 }
 
+/// What a core waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Wait {
+    /// A line, by its address, to come from other cores.
+    Line(u64),
+    /// A line, by its address, to come from memory.
+    Memory(u64),
+    /// The kernel, in the call of this name.
+    Kernel(String),
+    /// Something to do.
+    Idle,
+}
+
+/// A core waited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Event {
+    /// The core, by its number on the machine.
+    pub cpu: u32,
+    /// When that began, in picoseconds since the run did.
+    pub begin_ps: u64,
+    /// How long it took, in picoseconds.
+    pub takes_ps: u64,
+    /// What for.
+    pub wait: Wait,
+}
+
+/// How long all cores waited for lines in a function, called in a certain way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Stack {
+    /// The functions, outermost first, those that were inlined among them.
+    pub functions: Vec<String>,
+    /// The time, in picoseconds.
+    pub stall_ps: u64,
+}
+
 /// What was seen of the lines of a run, the costliest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -234,6 +273,13 @@ pub struct LineReport {
     pub lines: Vec<HotLine>,
     /// All others together.
     pub others: OtherLines,
+    /// What cores waited for, in order, if [`Simulation::trace`](crate::Simulation::trace) asked
+    /// for it.
+    pub events: Vec<Event>,
+    /// Events that there was no room for, the last ones.
+    pub events_lost: u64,
+    /// In which calls cores waited for lines, likewise.
+    pub stacks: Vec<Stack>,
 }
 
 #[cfg(test)]

@@ -149,6 +149,7 @@ impl Engine {
         let entry = self.translator.blocks[block as usize].entry;
         let slice = self.machine.time_slice_ps();
         let (cpu, node) = (self.cores[at].cpu, self.machine.node_of(self.cores[at].cpu));
+        self.was_idle(at, time);
         let core = &mut self.cores[at];
         core.context.resume = entry;
         core.context.vector_loaded = 0;
@@ -305,6 +306,7 @@ impl Engine {
         let caller = Caller { thread, cpu: core.cpu, now };
         let answer = self.kernel.call(caller, &call);
         self.cores[at].time += answer.cost;
+        self.was_in_kernel(at, number, now, answer.cost);
         self.effects(at, now)?;
         match answer.outcome {
             Outcome::Return(value) => self.cores[at].context.registers[r::RAX] = value as u64,

@@ -38,6 +38,7 @@ pub struct Simulation {
     pub(crate) like_valgrind: bool,
     pub(crate) watch: bool,
     pub(crate) apart: Vec<Apart>,
+    pub(crate) trace: Option<usize>,
 }
 
 impl Simulation {
@@ -55,6 +56,7 @@ impl Simulation {
             like_valgrind: false,
             watch: false,
             apart: Vec::new(),
+            trace: None,
         }
     }
 
@@ -128,6 +130,15 @@ impl Simulation {
     pub fn put_apart(mut self, apart: &[Apart]) -> Self {
         self.watch = true;
         self.apart = apart.to_vec();
+        self
+    }
+
+    /// Watches lines, and keeps what each core waited for and when, `most` waits at most, and in
+    /// which calls threads waited for lines.
+    #[must_use]
+    pub fn trace(mut self, most: usize) -> Self {
+        self.watch = true;
+        self.trace = Some(most);
         self
     }
 

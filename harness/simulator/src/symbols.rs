@@ -7,6 +7,7 @@ use core::fmt::Write as _;
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::enter;
 use crate::guest_memory;
 use crate::unwind::{Frame, Tables};
 
@@ -119,6 +120,22 @@ impl Symbols {
             Inside::Library => Calls { holds: true, returns_at },
             Inside::Own | Inside::Unwinding => Calls { holds: false, returns_at: None },
         }
+    }
+
+    /// Gives where a thread is, and where the functions go on that called each other to get there,
+    /// innermost first.
+    pub(crate) fn chain(&mut self, thread: &Frame, deepest: usize) -> Vec<u64> {
+        let mut chain = vec![thread.rip];
+        let mut frame = *thread;
+        while chain.len() < deepest
+            && let Some((caller, _)) = self.caller(&frame, chain.len() > 1)
+            && !enter::contains(caller.rip)
+            && caller.rip != enter::end_address()
+        {
+            chain.push(caller.rip);
+            frame = caller;
+        }
+        chain
     }
 
     fn caller(&mut self, frame: &Frame, called: bool) -> Option<(Frame, u64)> {

@@ -130,9 +130,10 @@ impl Workshop {
             current: usize::MAX,
             limit: 0,
             longest: longest_slice(costs.instruction) as i64,
-            lines: settings
-                .watch
-                .then(|| Box::new(Lines::new(&settings.apart, machine.adjacent_line_prefetch()))),
+            lines: settings.watch.then(|| {
+                let pairs = machine.adjacent_line_prefetch();
+                Box::new(Lines::new(&settings.apart, pairs, settings.trace))
+            }),
         };
         let budget = u64::try_from(settings.budget.as_nanos()).unwrap_or(u64::MAX);
         let budget = budget.saturating_mul(NANOSECOND).min(LATEST / 2);
@@ -201,7 +202,7 @@ fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Bo
     engine.unfinished = begin.threads;
     engine.window = None;
     if let Some(lines) = &mut engine.lines {
-        lines.clear();
+        lines.begin(begin.time);
     }
     for (at, core) in engine.cores.iter_mut().enumerate() {
         core.pending = None;

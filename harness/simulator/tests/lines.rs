@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, mpsc};
 
 use simulator::{
-    Apart, ApartError, Error, HotLine, LineReport, Machine, Report, Sharing, Simulation,
+    Apart, ApartError, Error, HotLine, LineReport, Machine, Report, Sharing, Simulation, Wait,
 };
 
 #[global_allocator]
@@ -258,6 +258,50 @@ fn stacks_and_thread_locals_are_named() {
         assert_eq!(object(*stack), format!("stack of thread {thread}"));
         assert_eq!(object(*kept), format!("thread-local storage of thread {thread}"));
     }
+}
+
+static TRACED: Own<AtomicU64> = Own(AtomicU64::new(0));
+
+#[inline(never)]
+fn inner() {
+    count(&TRACED.0);
+    black_box(());
+}
+
+#[inline(never)]
+fn outer() {
+    inner();
+    std::thread::sleep(std::time::Duration::from_micros(2));
+    black_box(());
+}
+
+#[test]
+fn waits_are_told_in_order_with_the_calls_that_led_there() {
+    let (report, lines) = run(simulation(SINGLE, 3).trace(100_000), |_| outer());
+    assert_eq!(lines.events_lost, 0);
+    assert!(lines.events.is_sorted_by_key(|event| event.begin_ps));
+    let sum = |which: &dyn Fn(&Wait) -> bool| {
+        let events = lines.events.iter().filter(|event| which(&event.wait));
+        events.map(|event| event.takes_ps).sum::<u64>()
+    };
+    let waits = sum(&|wait| matches!(wait, Wait::Line(_) | Wait::Memory(_)));
+    assert_eq!(waits, report.total.stall_ps);
+    assert_eq!(sum(&|wait| *wait == Wait::Idle), report.total.idle_ps);
+    assert!(sum(&|wait| matches!(wait, Wait::Kernel(name) if name == "clock_nanosleep")) > 0);
+    let last = lines.events.iter().map(|event| event.begin_ps + event.takes_ps).max();
+    assert!(last <= Some(report.total.time_ps));
+    let stalls: u64 = lines.stacks.iter().map(|stack| stack.stall_ps).sum();
+    assert_eq!(stalls, report.total.stall_ps);
+    let counted = lines.stacks.iter().filter(|stack| {
+        let at = |name: &str| stack.functions.iter().position(|function| function.contains(name));
+        matches!((at("outer"), at("inner")), (Some(outer), Some(inner)) if outer < inner)
+    });
+    let counted: u64 = counted.map(|stack| stack.stall_ps).sum();
+    assert!(counted >= line_of(&lines, &TRACED).transfer_ps, "{:#?}", lines.stacks);
+
+    let (_, lines) = run(simulation(SINGLE, 3).trace(10), |_| outer());
+    assert_eq!(lines.events.len(), 10);
+    assert!(lines.events_lost > 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! rounds of spin loops were executed before the others were computed.
 
 mod apart;
+mod trace;
 mod verdict;
 mod whose;
 
@@ -16,15 +17,18 @@ use iced_x86::InstructionInfoFactory;
 
 use self::apart::Lots;
 pub(crate) use self::apart::real;
+use self::trace::{Trace, wait_for};
 use crate::coherence::Source;
 use crate::engine::Engine;
+use crate::kernel;
 use crate::lend::Lender;
-use crate::line_report::{Apart, LineReport, Touches};
+use crate::line_report::{Apart, LineReport, Touches, Wait};
 use crate::machine::Distance;
 use crate::report::Transfers;
 use crate::symbols::Symbols;
 use crate::time::Time;
 use crate::translate::reads_what_it_writes;
+use crate::unwind::Frame;
 
 /// Distinct instructions, and distinct sets of bytes, that are kept apart for a line.
 const KINDS: usize = 64;
@@ -45,6 +49,7 @@ pub(crate) struct Lines {
     /// Kept from run to run: reading them takes long.
     symbols: Option<Symbols>,
     pairs: bool,
+    trace: Option<Trace>,
 }
 
 /// A line.
@@ -83,16 +88,18 @@ struct PlaceSeen {
 
 /// A line that came.
 #[derive(Debug, Clone, Copy)]
-struct Fetched {
-    line: u64,
-    source: Source,
-    lost: u64,
-    takes: Time,
+pub(crate) struct Fetched {
+    pub(crate) line: u64,
+    pub(crate) source: Source,
+    /// How many cores lost it.
+    pub(crate) lost: u64,
+    pub(crate) asked: Time,
+    pub(crate) takes: Time,
 }
 
 impl Lines {
     /// Nothing was touched.
-    pub(crate) fn new(apart: &[Apart], pairs: bool) -> Self {
+    pub(crate) fn new(apart: &[Apart], pairs: bool, trace: Option<usize>) -> Self {
         Self {
             lots: Lots::new(apart),
             index: HashMap::default(),
@@ -102,14 +109,18 @@ impl Lines {
             info: InstructionInfoFactory::new(),
             symbols: None,
             pairs,
+            trace: trace.map(Trace::new),
         }
     }
 
-    /// Forgets what was touched.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets what was touched: a run begins.
+    pub(crate) fn begin(&mut self, time: Time) {
         self.index.clear();
         self.lines.clear();
         self.fetched.clear();
+        if let Some(trace) = &mut self.trace {
+            trace.begin(time);
+        }
     }
 
     /// Where an access counts as done: on another line if its bytes were put apart. And whether it
@@ -124,13 +135,23 @@ impl Lines {
     }
 
     /// A line came to the core under way; what for is told when the access is done.
-    pub(crate) fn fetched(&mut self, line: u64, source: Source, lost: u64, takes: Time) {
-        self.fetched.push(Fetched { line, source, lost, takes });
+    pub(crate) fn fetched(&mut self, came: Fetched) {
+        self.fetched.push(came);
+    }
+
+    /// Whether the access under way waited, and calls are to be told.
+    fn wants_calls(&self) -> bool {
+        self.trace.is_some() && self.fetched.iter().any(|came| came.takes > 0)
     }
 
     /// A core did accesses of an instruction.
     pub(crate) fn touched(&mut self, cpu: u32, rip: u64, accesses: &[Access]) {
-        let Self { index, lines, fetched, both, info, .. } = self;
+        let Self { index, lines, fetched, both, info, trace, .. } = self;
+        if let Some(trace) = trace {
+            for Fetched { line, source, asked, takes, .. } in &*fetched {
+                trace.waited(cpu, *asked, *takes, wait_for(real(*line), *source));
+            }
+        }
         for &(address, bytes, write) in accesses {
             let reads =
                 !write || *both.entry(rip).or_insert_with(|| reads_what_it_writes(info, rip));
@@ -162,8 +183,12 @@ impl Lines {
     /// Tells what was touched; names are looked up for the first lines only.
     pub(crate) fn report(&mut self, lenders: &[Lender]) -> LineReport {
         let mut symbols = self.symbols.take().unwrap_or_else(Symbols::of_this_process);
-        let report = verdict::report(&self.lines, self.pairs, lenders, &mut symbols);
+        let mut report = verdict::report(&self.lines, self.pairs, lenders, &mut symbols);
         self.symbols = Some(symbols);
+        if let Some(trace) = &mut self.trace {
+            (report.events, report.events_lost) = trace.events();
+            report.stacks = trace.stacks();
+        }
         report
     }
 }
@@ -283,7 +308,29 @@ impl Engine {
     pub(crate) fn touched(&mut self, at: usize, exit: u32, accesses: &[Access]) {
         if let Some(lines) = &mut self.lines {
             let rip = self.translator.exits[exit as usize].rip;
+            if lines.wants_calls() {
+                let takes = lines.fetched.iter().map(|came| came.takes).sum();
+                let thread = Frame { rip, registers: self.cores[at].context.registers };
+                lines.trace.iter_mut().for_each(|trace| trace.stalled(&thread, takes));
+            }
             lines.touched(self.cores[at].cpu, rip, accesses);
+        }
+    }
+
+    /// A core was in the kernel.
+    pub(crate) fn was_in_kernel(&mut self, at: usize, number: u64, from: Time, takes: Time) {
+        let cpu = self.cores[at].cpu;
+        if let Some(trace) = self.lines.as_mut().and_then(|lines| lines.trace.as_mut()) {
+            let name = kernel::name(number).map_or_else(|| format!("call {number}"), Into::into);
+            trace.waited(cpu, from, takes, Wait::Kernel(name));
+        }
+    }
+
+    /// A core had nothing to do.
+    pub(crate) fn was_idle(&mut self, at: usize, until: Time) {
+        let (cpu, from) = (self.cores[at].cpu, self.cores[at].time);
+        if let Some(trace) = self.lines.as_mut().and_then(|lines| lines.trace.as_mut()) {
+            trace.waited(cpu, from, until.saturating_sub(from), Wait::Idle);
         }
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn report(
     let memory = Memory::now(lenders);
     let lines = ranked.iter().take(KEPT);
     let lines = lines.map(|(_, sharing, line)| hot_line(line, *sharing, &memory, symbols));
-    LineReport { lines: lines.collect(), others }
+    LineReport { lines: lines.collect(), others, ..LineReport::default() }
 }
 
 fn hot_line(line: &Line, sharing: Sharing, memory: &Memory<'_>, symbols: &mut Symbols) -> HotLine {
