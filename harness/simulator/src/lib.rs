@@ -54,12 +54,13 @@
 //! | `operands` | operands that code does not ask for itself |
 //! | `coherence` | who has which line, and what it costs to get one |
 //! | `os`, `kernel/`, `interpret`, `vdso` | threads on cores, system calls, special instructions |
-//! | `line_report`, `lines/` | which lines are hot, who touches which bytes, and what kind of sharing that is |
+//! | `line_report`, `line_text`, `lines/` | which lines are hot, who touches which bytes, and what kind of sharing that is |
 //! | `report`, `halt`, `explain`, `symbols`, `error` | figures, and reasons with source lines |
 //! | `let_go`, `unwind` | leaving threads behind without the process's locks |
 
 mod error;
 mod line_report;
+mod line_text;
 pub mod machine;
 mod report;
 mod simulation;
