@@ -77,6 +77,9 @@ Exit codes: 0 done, 1 failed or the budget ended first, 2 usage, 130 interrupted
 is kept)"
     )]
     Sweep(Box<SweepArgs>),
+    /// Show which lines of a simulated point are hot, who touches which bytes, and what sharing that is
+    #[command(after_help = crate::lines_command::HELP)]
+    Lines(Box<crate::lines_command::LinesArgs>),
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
@@ -329,6 +332,12 @@ pub(crate) struct SimulatedArgs {
     pub(crate) ops: u64,
     #[arg(long)]
     pub(crate) seed: u64,
+    /// Watch lines, and put apart what this JSON lists.
+    #[arg(long)]
+    pub(crate) watch: Option<String>,
+    /// Keep so many waits of cores.
+    #[arg(long, requires = "watch")]
+    pub(crate) trace: Option<usize>,
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
 }
@@ -365,15 +374,15 @@ fn repeat(text: &str) -> Result<u64, String> {
     whole(text, "the number of repetitions", 1, 1000)
 }
 
-fn size(text: &str, what: &str, most: u64) -> Result<usize, String> {
+pub(crate) fn size(text: &str, what: &str, most: u64) -> Result<usize, String> {
     usize::try_from(whole(text, what, 1, most)?).map_err(|error| error.to_string())
 }
 
-fn ops(text: &str) -> Result<u64, String> {
+pub(crate) fn ops(text: &str) -> Result<u64, String> {
     whole(text, "a number of operations", 1, 1 << 30)
 }
 
-fn cores(text: &str) -> Result<usize, String> {
+pub(crate) fn cores(text: &str) -> Result<usize, String> {
     size(text, "a number of cores", MAX_CORES as u64)
 }
 
@@ -407,7 +416,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-fn budget(text: &str) -> Result<Duration, String> {
+pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "s" | "" => 1.0,

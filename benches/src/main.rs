@@ -5,6 +5,9 @@ mod count;
 mod count_command;
 mod exit;
 mod explain_command;
+mod line_files;
+mod lines_command;
+mod lines_report;
 mod list;
 mod machines_command;
 mod measured_command;
@@ -20,6 +23,7 @@ mod sweep_command;
 mod sweep_follower;
 mod sweep_records;
 mod table;
+mod target;
 mod topology_command;
 
 use std::process::ExitCode;
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         Command::Count(arguments) => count_command::run(&arguments),
         Command::Measured(arguments) => measured_command::run(&arguments),
         Command::Simulated(arguments) => simulated_command::run(&arguments),
+        Command::Lines(arguments) => lines_command::run(&arguments),
         Command::Place(arguments) => place_command::run(&arguments),
         Command::Report(arguments) => report_command::run(&arguments),
         Command::Explain(arguments) => explain_command::run(&arguments),

@@ -3,7 +3,7 @@
 use harness::native::Failure as Broken;
 use harness::placement::Placement;
 use harness::simulated::child::Answer;
-use harness::simulated::{Cores, Machine, Measured, Request, measure};
+use harness::simulated::{Cores, Machine, Request, Watch, measure, watch};
 use harness::sweep::Ground;
 use harness::unavailable::Unavailable;
 use serde::Serialize;
@@ -22,23 +22,30 @@ pub(crate) fn run(arguments: &SimulatedArgs) -> Result<(), Failure> {
     let machine = Machine::find(&arguments.machine)
         .and_then(|machine| machine.with_cores(arguments.cores))
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    answer(point(&variant, &machine, arguments))
+    let Some(apart) = &arguments.watch else {
+        return answer(with_request(&machine, arguments, |request| {
+            measure(variant.row.make, request)
+        }));
+    };
+    let apart =
+        serde_json::from_str(apart).map_err(|error| Failure::Usage(format!("--watch: {error}")))?;
+    let wish = Watch { apart, trace: arguments.trace };
+    answer(with_request(&machine, arguments, |request| watch(variant.row.make, request, &wish)))
 }
 
-fn point(
-    variant: &Variant,
+fn with_request<T>(
     machine: &Machine,
     arguments: &SimulatedArgs,
-) -> Result<Measured, Broken> {
+    simulate: impl FnOnce(&Request<'_>) -> Result<T, Broken>,
+) -> Result<T, Broken> {
     let cores = cores(machine, &arguments.placement, arguments.threads);
-    let request = Request {
+    simulate(&Request {
         machine,
         cores: &cores.map_err(Broken::Unavailable)?,
         ops: arguments.ops,
         seed: arguments.seed,
         workload: &arguments.workload.workload(),
-    };
-    measure(variant.row.make, &request)
+    })
 }
 
 fn cores(

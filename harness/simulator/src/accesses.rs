@@ -13,6 +13,7 @@ use crate::coherence::{Access, Asks, LineId, Source};
 use crate::engine::{Engine, Next};
 use crate::halt::Halt;
 use crate::kernel::{self, PAGE_BYTES};
+use crate::lines::{self, Fetched};
 use crate::time::Time;
 use crate::translate::{Exit, Kind, Touch};
 use crate::waiting::Request;
@@ -21,11 +22,29 @@ use crate::waiting::Request;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) address: u64,
+    pub(crate) bytes: u8,
     pub(crate) touch: Touch,
     /// Whether it is the last of its block.
     pub(crate) last: bool,
     /// How much of the block's cost lies behind it.
     pub(crate) remaining: u32,
+}
+
+/// When a line is given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    now: Time,
+    /// When it was asked for.
+    asked: Time,
+    /// Whether others were before.
+    queued: bool,
+}
+
+impl Turn {
+    /// Nobody was before.
+    pub(crate) fn at(now: Time) -> Self {
+        Self { now, asked: now, queued: false }
+    }
 }
 
 /// A core that was woken and is known to ask for a line.
@@ -50,7 +69,7 @@ impl Engine {
             // What the core has stored must be seen first.
             let stall = core.drained - now;
             core.time += stall;
-            core.counts.stall_ps += stall;
+            core.counts.drain_ps += stall;
             now += stall;
         }
         if now >= self.limit {
@@ -66,7 +85,7 @@ impl Engine {
             self.wait_for_turns();
             return self.wait_for_turn(at, exit, now);
         }
-        let next = self.serve(at, id, wanted, now, false);
+        let next = self.serve(at, exit, id, wanted, Turn::at(now));
         if write {
             self.limit = self.limit_of(at); // woken cores may come before it now
         }
@@ -76,7 +95,7 @@ impl Engine {
     /// A core may touch the line: it finds it in one of its caches, or has to fetch it from memory
     /// again.
     fn has_line(&mut self, at: usize, exit: u32, wanted: Wanted, owns: bool) -> Next {
-        let Wanted { address, touch, remaining, .. } = wanted;
+        let Wanted { address, bytes, touch, remaining, .. } = wanted;
         let line = address & !63;
         let core = &self.cores[at];
         let level = self.caches.find(core.reach, line);
@@ -85,10 +104,14 @@ impl Engine {
         if level > Level::L2 && now >= self.limit {
             return self.wait_for_turn(at, exit, now);
         }
-        let takes = self.refill(at, line, owns, now);
+        let takes = self.refill(at, line, owns, touch, now);
+        self.touched(at, exit, &[(address, bytes.into(), touch.writes())]);
         let core = &mut self.cores[at];
+        if takes == 0 {
+            return Next::Go;
+        }
         if touch == Touch::Store {
-            core.drained = core.drained.max(core.time + takes);
+            core.drained = core.drained.max(now + takes);
         } else {
             core.time += takes;
             core.counts.stall_ps += takes;
@@ -106,22 +129,25 @@ impl Engine {
     }
 
     /// Gives a core the line that it asks for.
-    fn serve(&mut self, at: usize, id: LineId, wanted: Wanted, now: Time, queued: bool) -> Next {
-        let Wanted { address, touch, last, remaining } = wanted;
+    fn serve(&mut self, at: usize, exit: u32, id: LineId, wanted: Wanted, turn: Turn) -> Next {
+        let Wanted { address, bytes, touch, last, .. } = wanted;
         let line = address & !63;
-        let done = self.fetch(at, line, id, touch, now, queued);
+        let Turn { now, asked, .. } = turn;
+        let done = self.fetch(at, line, id, touch, turn);
         self.wait_for_lines(id, line);
+        self.touched(at, exit, &[(address, bytes.into(), touch.writes())]);
         let core = &mut self.cores[at];
-        let asked = core.time - Time::from(remaining);
-        let goes_on = if touch == Touch::Store {
+        let mut goes_on = done;
+        if touch == Touch::Store {
             // It goes to the store buffer, and out of it after those before it.
             core.drained = core.drained.max(done);
-            core.buffer(now, self.stores)
+            goes_on = core.buffer(now, self.stores);
+            core.counts.drain_ps += goes_on - now;
+            core.counts.stall_ps += now - asked;
         } else {
-            done
-        };
+            core.counts.stall_ps += done - asked;
+        }
         core.time += goes_on - asked;
-        core.counts.stall_ps += goes_on - asked;
         if last || goes_on < self.limit {
             return Next::Go;
         }
@@ -179,11 +205,13 @@ impl Engine {
         let core = &mut self.cores[at];
         let Some(exit) = core.take_pending() else { return Ok(()) };
         let Exit { resume, remaining, kind, .. } = self.translator.exits[exit as usize];
-        let Kind::Access { touch, last, .. } = kind else { return Ok(()) };
+        let Kind::Access { bytes, touch, last } = kind else { return Ok(()) };
         core.context.resume = resume;
         self.limit = now;
-        let wanted = Wanted { address: line, touch, last, remaining };
-        match self.serve(at, id, wanted, now, true) {
+        let address = line + core.context.address % 64;
+        let wanted = Wanted { address, bytes, touch, last, remaining };
+        let turn = Turn { now, asked: core.time - Time::from(remaining), queued: true };
+        match self.serve(at, exit, id, wanted, turn) {
             Next::Go => self.execute(at),
             Next::Wait => Ok(()),
         }
@@ -239,6 +267,8 @@ impl Engine {
         remaining: u32,
         accesses: &[(u64, u64, bool)],
     ) -> Next {
+        let apart = self.lines.as_ref().and_then(|lines| lines.pieces(accesses));
+        let accesses = apart.as_deref().unwrap_or(accesses);
         let now = self.cores[at].time - Time::from(remaining);
         let mut turn = false;
         let mut done = now;
@@ -268,11 +298,12 @@ impl Engine {
                     turn = true;
                 }
                 done = match owns {
-                    Some(owns) => done + self.refill(at, line, owns, done),
-                    None => self.fetch(at, line, id, touch, done, false),
+                    Some(owns) => done + self.refill(at, line, owns, touch, done),
+                    None => self.fetch(at, line, id, touch, Turn::at(done)),
                 };
             }
         }
+        self.touched(at, exit, accesses);
         if done == now {
             return Next::Go;
         }
@@ -288,7 +319,7 @@ impl Engine {
 
     /// Takes a line into the L1 that the core may touch and that has gone from there; how long it
     /// takes.
-    fn refill(&mut self, at: usize, line: u64, owns: bool, now: Time) -> Time {
+    fn refill(&mut self, at: usize, line: u64, owns: bool, touch: Touch, now: Time) -> Time {
         let level = self.caches.find(self.cores[at].reach, line);
         let takes = match level {
             Level::Memory => self.memory_latency(at, line, now),
@@ -298,6 +329,13 @@ impl Engine {
         let core = &mut self.cores[at];
         core.context.may(line, owns);
         core.counts.memory_reads += u64::from(level == Level::Memory);
+        if let Some(lines) = &mut self.lines
+            && level > Level::L1
+        {
+            let source = if level == Level::Memory { Source::Memory } else { Source::Own };
+            let takes = if touch == Touch::Store { 0 } else { takes };
+            lines.fetched(Fetched { line, source, lost: 0, asked: now, takes });
+        }
         takes
     }
 
@@ -367,15 +405,15 @@ impl Engine {
         line: u64,
         id: LineId,
         touch: Touch,
-        now: Time,
-        queued: bool,
+        turn: Turn,
     ) -> Time {
+        let Turn { now, asked, queued } = turn;
         let memory =
             if self.coherence.is_in_memory(id) { self.first_read(at, id, line, now) } else { 0 };
         let Self { cores, coherence, core_of_cpu, .. } = self;
         let cpu = cores[at].cpu;
+        let mut lost = 0;
         if touch.writes() {
-            let mut lost = 0;
             coherence.others(id, cpu, |other| {
                 let core = &mut cores[core_of_cpu[other as usize] as usize];
                 core.context.may_not(line, true);
@@ -388,6 +426,10 @@ impl Engine {
         let Access { done, source, may_write, demoted } = coherence.get(id, &asks);
         if let Some(other) = demoted {
             cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);
+        }
+        if let Some(lines) = &mut self.lines {
+            let until = if touch == Touch::Store { now } else { done };
+            lines.fetched(Fetched { line, source, lost, asked, takes: until - asked });
         }
         let core = &mut cores[at];
         if touch.writes() && !may_write {
@@ -404,8 +446,10 @@ impl Engine {
             Source::Core(distance) => core.counts.transfers.count(distance),
             Source::Memory => core.counts.memory_reads += 1,
         }
-        if matches!(source, Source::Core(_) | Source::Memory) {
+        if source != Source::Home {
             self.fill(at, line);
+        }
+        if matches!(source, Source::Core(_) | Source::Memory) {
             self.bring_along(at, line, now);
         }
         done
@@ -422,12 +466,13 @@ impl Engine {
         let Some(owner) = self.coherence.bring_along(id, cpu, now) else { return };
         self.cores[self.core_of_cpu[owner as usize] as usize].context.may_not(other, false);
         let core = &mut self.cores[at];
-        core.context.may(other, false);
+        self.caches.bring_along(core.reach, other);
         core.counts.transfers.count(self.machine.distance(cpu, owner));
     }
 
     /// How long a line takes from memory that no core has.
     fn first_read(&mut self, at: usize, id: LineId, line: u64, now: Time) -> Time {
+        let line = lines::real(line);
         let page = line / PAGE_BYTES;
         let faults = kernel::is_placed(line) && self.kernel.home_of(page).is_none();
         let core = &mut self.cores[at];
@@ -443,6 +488,7 @@ impl Engine {
     /// decides, and behind what its memory and the way to it still deliver.
     fn memory_latency(&mut self, at: usize, line: u64, now: Time) -> Time {
         let core = &self.cores[at];
+        let line = lines::real(line);
         let node = self.kernel.touch(line / PAGE_BYTES, core.thread.unwrap_or(0), core.cpu).into();
         let socket = self.machine.socket_of(core.cpu);
         self.bandwidth.wait(at, socket, node, now) + self.machine.memory_ps(core.cpu, node)

@@ -114,17 +114,23 @@ impl Caches {
 
     /// Takes a line in, from wherever it came; gives the line that leaves the core's L1 for it.
     pub(crate) fn fill(&mut self, reach: Reach, line: u64) -> Option<u64> {
-        let [l1, l2, l3] = self.kinds;
+        let [l1, _, l3] = self.kinds;
         if of(&mut self.l1, reach.core, l1).contains(line) {
             return None;
         }
         if self.inclusive {
             of(&mut self.l3, reach.group, l3).insert(line);
         }
+        self.bring_along(reach, line);
+        of(&mut self.l1, reach.core, l1).insert(line)
+    }
+
+    /// Takes a line into a core's L2 that came along with another.
+    pub(crate) fn bring_along(&mut self, reach: Reach, line: u64) {
+        let [_, l2, l3] = self.kinds;
         if let Some(gone) = of(&mut self.l2, reach.core, l2).insert(line) {
             of(&mut self.l3, reach.group, l3).insert(gone);
         }
-        of(&mut self.l1, reach.core, l1).insert(line)
     }
 
     /// The time of a hit.

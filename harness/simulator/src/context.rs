@@ -114,6 +114,8 @@ pub(crate) struct Context {
     pub(crate) writes: [u64; HIT_ENTRIES],
     /// Vector state while the engine runs.
     pub(crate) vector: VectorState,
+    /// Whether every access is put to the engine: the tables stay empty.
+    pub(crate) watched: bool,
 }
 
 impl Context {
@@ -145,6 +147,7 @@ impl Context {
             loads: [NO_LINE; HIT_ENTRIES],
             writes: [NO_LINE; HIT_ENTRIES],
             vector: VectorState::new(),
+            watched: false,
         }
     }
 
@@ -155,6 +158,9 @@ impl Context {
 
     /// Lets loads, and stores if `write`, of a line pass.
     pub(crate) fn may(&mut self, line: u64, write: bool) {
+        if self.watched {
+            return;
+        }
         let entry = entry(line);
         self.loads[entry] = line;
         if write {

@@ -21,6 +21,7 @@ use crate::enter;
 use crate::faults;
 use crate::halt::{Halt, stop};
 use crate::kernel::Kernel;
+use crate::lines::Lines;
 use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
@@ -90,6 +91,8 @@ pub(crate) struct Engine {
     pub(crate) limit: Time,
     /// The longest time after which generated code is left.
     pub(crate) longest: i64,
+    /// What is seen of lines, if somebody wants to know.
+    pub(crate) lines: Option<Box<Lines>>,
 }
 
 impl Engine {
@@ -278,11 +281,16 @@ impl Engine {
             Kind::Access { bytes, touch, last } => {
                 let address = core.context.address;
                 let block = core.context.block;
+                let (address, one_line) = match &self.lines {
+                    Some(lines) => lines.place(address, bytes.into()),
+                    None => (address, address % 64 + u64::from(bytes) <= 64),
+                };
                 if rip == self.translator.blocks[block as usize].rip {
                     core.spin.missed(block, exit, address);
                 }
-                if address % 64 + u64::from(bytes) <= 64 {
-                    return Ok(self.access(at, exit, Wanted { address, touch, last, remaining }));
+                if one_line {
+                    let wanted = Wanted { address, bytes, touch, last, remaining };
+                    return Ok(self.access(at, exit, wanted));
                 }
                 return Ok(self.accesses(
                     at,

@@ -5,6 +5,7 @@ use std::io;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::heap::HeapError;
+use crate::line_report::ApartError;
 
 /// Why a session cannot begin, or what stopped its run.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub enum Error {
     },
     /// A core was named twice.
     CoreTwice(u32),
+    /// Bytes cannot be put on lines of their own as asked.
+    Apart(ApartError),
     /// This thread has a session already.
     SecondSession,
     /// The program does not declare [`EngineHeap`](crate::EngineHeap).
@@ -67,6 +70,7 @@ impl fmt::Display for Error {
                 available.saturating_sub(1)
             ),
             Self::CoreTwice(core) => write!(f, "core {core} is named twice"),
+            Self::Apart(error) => error.fmt(f),
             Self::SecondSession => f.write_str(
                 "this thread has a session already, and a process has one at a time; drop it first",
             ),

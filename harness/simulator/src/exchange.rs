@@ -8,6 +8,14 @@ use crate::fixed;
 /// Where it lies.
 const BASE: usize = 0x03f0_0000_0000;
 
+/// Where it ends at the latest.
+const END: usize = BASE + (1 << 36);
+
+/// Whether an address lies there.
+pub(crate) fn contains(address: u64) -> bool {
+    (BASE as u64..END as u64).contains(&address)
+}
+
 /// Results lie apart from each other, so that threads do not share their lines.
 const APART: usize = 128;
 

@@ -105,6 +105,11 @@ impl Lender {
         (size > 0).then(|| self.fs_base.wrapping_add_signed(offset))
     }
 
+    /// Gives where thread-local storage begins, or lower: what lies above the thread's first frames.
+    pub(crate) fn storage(&self) -> u64 {
+        self.shared.stack.load(Ordering::Relaxed)
+    }
+
     /// Gives the addresses of the stack.
     pub(crate) fn stack(&self) -> core::ops::Range<u64> {
         self.stack as u64..(self.stack + BYTES) as u64

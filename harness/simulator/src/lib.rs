@@ -56,10 +56,13 @@
 //! | `coherence`, `model` | who has which line, and what it costs to get one |
 //! | `caches`, `bandwidth` | what fits into the caches, and what memory delivers |
 //! | `os`, `kernel/`, `interpret`, `vdso` | threads on cores, system calls, special instructions |
+//! | `line_report`, `line_text`, `lines/` | which lines are hot, who touches which bytes, and what kind of sharing that is |
 //! | `report`, `halt`, `explain`, `symbols`, `error` | figures, and reasons with source lines |
 //! | `let_go`, `unwind` | leaving threads behind without the process's locks |
 
 mod error;
+mod line_report;
+mod line_text;
 pub mod machine;
 mod report;
 mod simulation;
@@ -113,6 +116,8 @@ mod lend;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod let_go;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod lines;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod model;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod operands;
@@ -144,6 +149,10 @@ pub use elsewhere::{EngineHeap, Session};
 pub use error::{Error, Reason, Stopped};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use heap::EngineHeap;
+pub use line_report::{
+    Apart, ApartError, Event, HotLine, HotPlace, LineReport, OtherLines, Sharing, Stack, Touches,
+    Wait,
+};
 pub use machine::{Machine, MachineError};
 pub use report::{Counts, Report, Transfers};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::accesses::Turn;
 use crate::context::{VectorState, register};
 use crate::engine::{Engine, Next};
 use crate::guest_memory;
@@ -150,6 +151,7 @@ impl Engine {
         let entry = self.translator.blocks[block as usize].entry;
         let slice = self.machine.time_slice_ps();
         let (cpu, node) = (self.cores[at].cpu, self.machine.node_of(self.cores[at].cpu));
+        self.was_idle(at, time);
         let core = &mut self.cores[at];
         core.context.resume = entry;
         core.context.vector_loaded = 0;
@@ -297,10 +299,16 @@ impl Engine {
                 .into();
             return stop(Halt::Refused { core: at, reason });
         }
+        if let (Some(lines), Some(range)) = (&mut self.lines, remapped(&call))
+            && call.number as libc::c_long != libc::SYS_mprotect
+        {
+            lines.moved(range);
+        }
         let core = &self.cores[at];
         let caller = Caller { thread, cpu: core.cpu, now };
         let answer = self.kernel.call(caller, &call);
         self.cores[at].time += answer.cost;
+        self.was_in_kernel(at, number, now, answer.cost);
         self.effects(at, now)?;
         match answer.outcome {
             Outcome::Return(value) => self.cores[at].context.registers[r::RAX] = value as u64,
@@ -367,15 +375,22 @@ impl Engine {
         while let Some(effect) = self.kernel.take_effect() {
             match effect {
                 Effect::Written { address, bytes } => {
-                    for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
-                        let id = self.coherence.line(line << 6);
-                        let cpu = self.cores[at].cpu;
-                        if self.coherence.hit(id, cpu, true).is_none() {
-                            let done = self.fetch(at, line << 6, id, Touch::Update, now, false);
-                            self.cores[at].time += done - now;
-                            self.cores[at].counts.stall_ps += done - now;
+                    let written = [(address, bytes, true)];
+                    let apart = self.lines.as_ref().and_then(|lines| lines.pieces(&written));
+                    let written = apart.as_deref().unwrap_or(&written);
+                    for &(address, bytes, _) in written {
+                        for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
+                            let id = self.coherence.line(line << 6);
+                            let cpu = self.cores[at].cpu;
+                            if self.coherence.hit(id, cpu, true).is_none() {
+                                let turn = Turn::at(now);
+                                let done = self.fetch(at, line << 6, id, Touch::Update, turn);
+                                self.cores[at].time += done - now;
+                                self.cores[at].counts.stall_ps += done - now;
+                            }
                         }
                     }
+                    self.touched(at, self.cores[at].context.exit, written);
                 }
                 Effect::Remapped { .. } => {} // code was looked for before the call
             }

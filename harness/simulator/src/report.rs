@@ -2,6 +2,9 @@
 
 use core::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
+
+use crate::line_report::LineReport;
 use crate::machine::Distance;
 
 /// What a core did, or all of them.
@@ -41,6 +44,9 @@ pub struct Counts {
     pub memory_reads: u64,
     /// Time that accesses waited for lines, in picoseconds.
     pub stall_ps: u64,
+    /// Time that stores had to be seen by others first, before a locked instruction or for room in
+    /// the store buffer, in picoseconds.
+    pub drain_ps: u64,
     /// Time that the core had no thread to run, in picoseconds.
     pub idle_ps: u64,
     /// Simulated time, in picoseconds: for a core until it ended, in total until the last ended.
@@ -76,13 +82,14 @@ impl AddAssign for Counts {
         self.invalidations += other.invalidations;
         self.memory_reads += other.memory_reads;
         self.stall_ps += other.stall_ps;
+        self.drain_ps += other.drain_ps;
         self.idle_ps += other.idle_ps;
         self.time_ps = self.time_ps.max(other.time_ps);
     }
 }
 
 /// Transfers of lines by the distance that they came.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Transfers {
     /// From the sibling on the same core.
@@ -133,6 +140,9 @@ pub struct Report<R> {
     pub total: Counts,
     /// What all of them had done when the first thread ended.
     pub window: Counts,
+    /// What was seen of lines, if [`Simulation::watch_lines`](crate::Simulation::watch_lines) asked
+    /// for it.
+    pub lines: Option<LineReport>,
 }
 
 impl<R> Report<R> {

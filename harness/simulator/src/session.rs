@@ -241,6 +241,7 @@ impl Session {
             cores: report.cores,
             total: report.total,
             window: report.window,
+            lines: report.lines,
         })
     }
 
@@ -315,6 +316,7 @@ impl Session {
             cores: counts.cores,
             total: counts.total,
             window: counts.window,
+            lines: counts.lines,
         })
     }
 }

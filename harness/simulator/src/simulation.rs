@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::line_report::Apart;
 use crate::machine::Machine;
 use crate::report::Report;
 
@@ -35,6 +36,9 @@ pub struct Simulation {
     pub(crate) interrupt: Arc<AtomicBool>,
     pub(crate) native: bool,
     pub(crate) like_valgrind: bool,
+    pub(crate) watch: bool,
+    pub(crate) apart: Vec<Apart>,
+    pub(crate) trace: Option<usize>,
 }
 
 impl Simulation {
@@ -50,6 +54,9 @@ impl Simulation {
             interrupt: Arc::new(AtomicBool::new(false)),
             native: false,
             like_valgrind: false,
+            watch: false,
+            apart: Vec::new(),
+            trace: None,
         }
     }
 
@@ -107,6 +114,34 @@ impl Simulation {
         self
     }
 
+    /// Says whether each access is looked at, so that reports tell which lines cores share, and
+    /// what that cost: [`Report::lines`]. Runs take several times as long. No figure depends on it
+    /// but [`Counts::skipped`](crate::Counts::skipped).
+    #[must_use]
+    pub fn watch_lines(mut self, watch: bool) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Puts bytes on lines of their own, and watches lines: what a run would cost if a program's
+    /// fields lay so. The program's code and memory stay as they are; the memory model alone takes
+    /// these bytes for other lines. [`HotLine::apart`](crate::HotLine::apart) suggests some.
+    #[must_use]
+    pub fn put_apart(mut self, apart: &[Apart]) -> Self {
+        self.watch = true;
+        self.apart = apart.to_vec();
+        self
+    }
+
+    /// Watches lines, and keeps what each core waited for and when, `most` waits at most, and in
+    /// which calls threads waited for lines.
+    #[must_use]
+    pub fn trace(mut self, most: usize) -> Self {
+        self.watch = true;
+        self.trace = Some(most);
+        self
+    }
+
     /// Says whether the threads execute closures themselves, on this host's processors and without
     /// an engine. All counts are 0 then. Stacks, thread-local storage and what was allocated before
     /// are as in a simulated run, so another tool can count the same instructions.
@@ -118,6 +153,7 @@ impl Simulation {
 
     /// Looks whether the numbers fit the machine.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        Apart::check(&self.apart).map_err(Error::Apart)?;
         let available = self.machine.cores();
         let cores = self.cores.as_ref().map_or(self.threads, Vec::len);
         if self.threads == 0 || cores == 0 {

@@ -7,6 +7,7 @@ use core::fmt::Write as _;
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::enter;
 use crate::guest_memory;
 use crate::unwind::{Frame, Tables};
 
@@ -48,6 +49,8 @@ pub(crate) struct Symbols {
     /// What is known of return addresses.
     inside: BTreeMap<u64, Inside>,
     tables: BTreeMap<String, Option<Tables>>,
+    /// What was told of instructions.
+    told: BTreeMap<u64, Place>,
 }
 
 /// A place in the source, inlined functions told apart.
@@ -77,6 +80,7 @@ impl Symbols {
             loaders: BTreeMap::new(),
             inside: BTreeMap::new(),
             tables: BTreeMap::new(),
+            told: BTreeMap::new(),
         }
     }
 
@@ -116,6 +120,22 @@ impl Symbols {
             Inside::Library => Calls { holds: true, returns_at },
             Inside::Own | Inside::Unwinding => Calls { holds: false, returns_at: None },
         }
+    }
+
+    /// Gives where a thread is, and where the functions go on that called each other to get there,
+    /// innermost first.
+    pub(crate) fn chain(&mut self, thread: &Frame, deepest: usize) -> Vec<u64> {
+        let mut chain = vec![thread.rip];
+        let mut frame = *thread;
+        while chain.len() < deepest
+            && let Some((caller, _)) = self.caller(&frame, chain.len() > 1)
+            && !enter::contains(caller.rip)
+            && caller.rip != enter::end_address()
+        {
+            chain.push(caller.rip);
+            frame = caller;
+        }
+        chain
     }
 
     fn caller(&mut self, frame: &Frame, called: bool) -> Option<(Frame, u64)> {
@@ -191,6 +211,46 @@ impl Symbols {
             return unknown(name.unwrap_or_else(|| format!("{object} {at:#x}")));
         }
         frames
+    }
+
+    /// Gives the place that says most about an instruction: of the functions that were inlined
+    /// there, the innermost of the program's own.
+    pub(crate) fn telling(&mut self, address: u64) -> Place {
+        if let Some(known) = self.told.get(&address) {
+            return known.clone();
+        }
+        let frames = self.frames(address);
+        let told = frames.iter().find(|frame| frame.own).or(frames.first()).cloned();
+        let nothing = || Place { function: format!("{address:#x}"), line: None, own: false };
+        let told = told.unwrap_or_else(nothing);
+        self.told.insert(address, told.clone());
+        told
+    }
+
+    /// Gives the name of what lies at an address in the data of the program or of a library, with
+    /// the distance from where that begins; the section where there is no name.
+    pub(crate) fn datum(&mut self, address: u64) -> Option<String> {
+        const SECTIONS: [&str; 5] = [".data", ".bss", ".rodata", ".data.rel.ro", ".got"];
+        for Mapping { bias, path, .. } in self.code.clone() {
+            let (Some(loader), Some(at)) = (self.loader(&path), address.checked_sub(bias)) else {
+                continue;
+            };
+            let section = SECTIONS.iter().find_map(|name| {
+                let range = loader.get_section_range(name.as_bytes())?;
+                (range.begin..range.end).contains(&at).then_some((*name, range.begin))
+            });
+            let Some((section, begin)) = section else { continue };
+            let symbol = loader.find_symbol_info(at).filter(|symbol| symbol.address() >= begin);
+            let (name, begin) = match symbol {
+                Some(symbol) => (demangled(symbol.name()), symbol.address()),
+                None => {
+                    let object = path.rsplit('/').next().unwrap_or_default();
+                    (format!("{object} {section}"), begin)
+                }
+            };
+            return Some(if at == begin { name } else { format!("{name}+{:#x}", at - begin) });
+        }
+        None
     }
 
     /// Says where a thread is: the instruction, and if that is in a library, the place in the

@@ -16,6 +16,8 @@ use crate::halt::{Halt, stop};
 use crate::host::Host;
 use crate::kernel::{CpuSet, Kernel, ThreadIdentity};
 use crate::lend::Lender;
+use crate::line_report::LineReport;
+use crate::lines::Lines;
 use crate::machine::Machine;
 use crate::os::{Ready, Thread};
 use crate::queue::{LATEST, Queue};
@@ -45,6 +47,7 @@ pub(crate) struct RunCounts {
     pub(crate) cores: Vec<Counts>,
     pub(crate) total: Counts,
     pub(crate) window: Counts,
+    pub(crate) lines: Option<LineReport>,
 }
 
 impl Workshop {
@@ -92,7 +95,10 @@ impl Workshop {
             let reach = Reach::of(machine, cpu);
             cores.push(Core::new(cpu, ranks[i], reach, host.vector_mask, translator.targets()));
         }
-        cores.iter_mut().for_each(|core| core.context.settle());
+        for core in &mut cores {
+            core.context.watched = settings.watch;
+            core.context.settle();
+        }
         let mut core_of_rank = vec![0; cpus.len()];
         for (core, &rank) in ranks.iter().enumerate() {
             core_of_rank[rank as usize] = core as u32;
@@ -136,6 +142,10 @@ impl Workshop {
             current: usize::MAX,
             limit: 0,
             longest: longest_slice(costs.instruction) as i64,
+            lines: settings.watch.then(|| {
+                let pairs = machine.adjacent_line_prefetch();
+                Box::new(Lines::new(&settings.apart, pairs, settings.trace))
+            }),
         };
         let budget = u64::try_from(settings.budget.as_nanos()).unwrap_or(u64::MAX);
         let budget = budget.saturating_mul(NANOSECOND).min(LATEST / 2);
@@ -172,7 +182,8 @@ impl Workshop {
         let cores: Vec<Counts> = engine.cores.iter().map(|core| since(core.counts)).collect();
         let mut total = Counts::default();
         cores.iter().for_each(|&core| total += core);
-        Ok(RunCounts { cores, total, window })
+        let lines = engine.lines.as_mut().map(|lines| lines.report(lenders));
+        Ok(RunCounts { cores, total, window, lines })
     }
 
     /// Ends the threads, or leaves them where they are if they cannot end.
@@ -202,6 +213,9 @@ fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Bo
     engine.vacate();
     engine.unfinished = begin.threads;
     engine.window = None;
+    if let Some(lines) = &mut engine.lines {
+        lines.begin(begin.time);
+    }
     for (at, core) in engine.cores.iter_mut().enumerate() {
         core.pending = None;
         core.stands = false;
@@ -237,7 +251,7 @@ fn run_natively(
     lenders.iter().for_each(Lender::wait);
     first_ended();
     let none = Counts::default();
-    RunCounts { cores: vec![none; lenders.len()], total: none, window: none }
+    RunCounts { cores: vec![none; lenders.len()], total: none, window: none, lines: None }
 }
 
 /// Gives every thread an arena of the C library's allocator, as a machine with that many cores

@@ -1,5 +1,6 @@
 //! Rounds of spin loops that are computed instead of executed change no figure: every program here
-//! gives the same counts, core by core, and the same results with skipping and without.
+//! gives the same counts, core by core, and the same results with skipping and without, and when
+//! its lines are watched.
 
 use core::fmt::Write as _;
 use core::sync::atomic::AtomicU64;
@@ -69,7 +70,7 @@ fn described(report: &Report<u64>) -> String {
 }
 
 /// Runs a program on every size with every seed, twice with the last one, and prints what came.
-fn run(sizes: &[(usize, usize)], program: fn(usize) -> Program, skip: bool) {
+fn run(sizes: &[(usize, usize)], program: fn(usize) -> Program, skip: bool, watch: bool) {
     arena::map();
     let machine = Machine::named("epyc-7742-2s").unwrap();
     let mut text = String::new();
@@ -77,9 +78,8 @@ fn run(sizes: &[(usize, usize)], program: fn(usize) -> Program, skip: bool) {
     for &(threads, cores) in sizes {
         let cores: Vec<u32> = (0..cores as u32).collect();
         for seed in SEEDS {
-            let simulation =
-                Simulation::on(&machine).threads(threads).cores(&cores).seed(seed).skip_spins(skip);
-            let mut session = simulation.start().unwrap();
+            let simulation = Simulation::on(&machine).threads(threads).cores(&cores).seed(seed);
+            let mut session = simulation.skip_spins(skip).watch_lines(watch).start().unwrap();
             for _ in 0..1 + seed / 3 {
                 arena::enter(0);
                 let Program(work) = program(threads);
@@ -114,17 +114,19 @@ fn printed(output: &Output) -> String {
 /// Compares runs with skipping and without, in processes that differ in nothing else.
 fn compare(test: &str, sizes: &[(usize, usize)], program: fn(usize) -> Program) {
     match child::part().as_deref() {
-        Some("1") => return run(sizes, program, true),
-        Some(_) => return run(sizes, program, false),
+        Some("watched") => return run(sizes, program, true, true),
+        Some("1") => return run(sizes, program, true, false),
+        Some(_) => return run(sizes, program, false, false),
         None => {}
     }
     let path = std::env::current_exe().unwrap();
-    let children = ["1", "0"].map(|part| {
+    let children = ["1", "0", "watched"].map(|part| {
         let mut command = child::command(&path, test, part);
         let command = command.stdout(Stdio::piped());
         command.stderr(Stdio::piped()).spawn().unwrap()
     });
-    let [with, without] = children.map(|child| printed(&child.wait_with_output().unwrap()));
+    let [with, without, watched] =
+        children.map(|child| printed(&child.wait_with_output().unwrap()));
     let (with, skipped) = with.rsplit_once("\nskipped ").unwrap();
     let (without, none) = without.rsplit_once("\nskipped ").unwrap();
     println!("{test}: {skipped} instructions were skipped");
@@ -133,6 +135,11 @@ fn compare(test: &str, sizes: &[(usize, usize)], program: fn(usize) -> Program) 
         assert_eq!(with, without);
     }
     assert_eq!(with, without);
+    let (watched, _) = watched.rsplit_once("\nskipped ").unwrap();
+    for (watched, without) in watched.lines().zip(without.lines()) {
+        assert_eq!(watched, without, "watched");
+    }
+    assert_eq!(watched.len(), without.len());
 }
 
 macro_rules! programs {

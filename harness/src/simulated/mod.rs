@@ -25,6 +25,7 @@ pub mod child;
 mod count;
 mod figures;
 mod ground;
+mod lines;
 mod point;
 mod points;
 mod work;
@@ -32,12 +33,13 @@ mod work;
 pub use count::{Counts, Sum, count, is_asked, measured};
 pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
+pub use lines::{Watch, Watched, watch};
 pub use point::{Request, measure};
 pub use points::{Settings, run};
 pub use simulator::machine::{
     Confidence, Distance, Figure, FigureValue, MAX_CORES, Machine, MachineError,
 };
-pub use simulator::{EngineHeap, Error};
+pub use simulator::{Apart, EngineHeap, Error, Event, HotLine, LineReport, Sharing, Stack, Wait};
 
 /// The machine that is simulated when none is named.
 pub const DEFAULT_MACHINE: &str = "epyc-7742-2s";

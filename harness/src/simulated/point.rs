@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use simulator::machine::Machine;
-use simulator::{Reason, Session, Simulation, Stopped};
+use simulator::{LineReport, Reason, Session, Simulation, Stopped};
 
 use super::figures::{Measured, Sums};
+use super::lines::Watch;
 use super::work::{Places, Progress, Quota, work_through};
 use crate::memory::{Policy, make_plain};
 use crate::native::{Conditions, Experiment, Failure, Make};
@@ -61,7 +62,7 @@ const SHORT_SHARE: u64 = 4;
 /// # Errors
 /// When the experiment cannot be made or simulated here, or is broken.
 pub fn measure(make: Make, request: &Request<'_>) -> Result<Measured, Failure> {
-    on_a_fresh_stack(|| simulate(make, request))
+    on_a_fresh_stack(|| simulate(make, request, None).map(|(measured, _)| measured))
 }
 
 /// Runs a closure on a thread of its own. The stack and the heap of the first thread begin where the
@@ -80,12 +81,16 @@ pub(super) fn on_a_fresh_stack<T: Send>(
     })
 }
 
-fn simulate(make: Make, request: &Request<'_>) -> Result<Measured, Failure> {
+pub(super) fn simulate(
+    make: Make,
+    request: &Request<'_>,
+    watch: Option<&Watch>,
+) -> Result<(Measured, Option<LineReport>), Failure> {
     if request.workload.memory != Memory::Local {
         return Err(Failure::Unavailable(memory_not_simulated()));
     }
     make_plain();
-    let mut session = start(request)?;
+    let mut session = start(request, watch)?;
     let steps = StepRate { ns_per_step: step_ns(&mut session)? };
     let conditions = |cores: &[u32], workload: &Workload| Conditions {
         cpus: cores.to_vec(),
@@ -109,9 +114,10 @@ fn simulate(make: Make, request: &Request<'_>) -> Result<Measured, Failure> {
         false => (request.ops.div_ceil(SHORT_SHARE), Quota::batches),
     };
     let [short, long] = rig.rounds([quota(short), quota(short + request.ops)])?;
+    let lines = rig.lines.take();
     let facts = rig.end()?;
     let (ops, sums) = long.without(price).beyond(&short.without(price));
-    Ok(Measured { ops, sums, facts })
+    Ok((Measured { ops, sums, facts }, lines))
 }
 
 /// Why pages cannot be put elsewhere.
@@ -122,18 +128,22 @@ pub(super) fn memory_not_simulated() -> Unavailable {
     )
 }
 
-fn start(request: &Request<'_>) -> Result<Session, Failure> {
+fn start(request: &Request<'_>, watch: Option<&Watch>) -> Result<Session, Failure> {
     let mut distinct: Vec<u32> = Vec::new();
     for core in request.cores {
         if !distinct.contains(core) {
             distinct.push(*core);
         }
     }
-    let simulation = Simulation::on(request.machine)
+    let mut simulation = Simulation::on(request.machine)
         .threads(request.cores.len())
         .cores(&distinct)
         .seed(request.seed)
         .budget(budget(request));
+    if let Some(Watch { apart, trace }) = watch {
+        simulation = simulation.put_apart(apart);
+        simulation = trace.iter().fold(simulation, |simulation, &most| simulation.trace(most));
+    }
     simulation.start().map_err(|error| {
         Failure::Unavailable(Unavailable::because("not_simulated", error.to_string()))
     })
@@ -210,6 +220,8 @@ struct Rig<'a> {
     /// Operations of each thread in the round under way: a thread that had more batches than that
     /// had some in which nothing succeeded.
     quota: u64,
+    /// The lines of the last round, if they are watched.
+    lines: Option<LineReport>,
 }
 
 /// What the threads reach.
@@ -274,7 +286,7 @@ impl<'a> Rig<'a> {
         });
         let (experiment, shared) = (ManuallyDrop::new(experiment), ManuallyDrop::new(shared));
         let done = vec![0; threads];
-        let mut rig = Self { session, experiment, shared, done, quota: 0 };
+        let mut rig = Self { session, experiment, shared, done, quota: 0, lines: None };
         rig.each(|shared, thread| {
             // SAFETY: the place of this very thread.
             unsafe { shared.places.of(thread) }.prepare();
@@ -303,7 +315,10 @@ impl<'a> Rig<'a> {
             })
         };
         match report {
-            Ok(report) => Ok((report.results, report.window.into())),
+            Ok(report) => {
+                self.lines = report.lines;
+                Ok((report.results, report.window.into()))
+            }
             Err(error) => Err(self.why(error)),
         }
     }

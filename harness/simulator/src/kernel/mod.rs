@@ -46,6 +46,7 @@ use crate::machine::Machine;
 use crate::time::Time;
 
 pub(crate) use cpu_set::CpuSet;
+pub(crate) use names::name;
 
 use futex::Futexes;
 use placement::Memory;

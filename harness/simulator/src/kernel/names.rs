@@ -71,7 +71,7 @@ const LATER: [&str; 43] = [
 ];
 
 /// Gives the name of a call.
-pub(super) fn name(number: u64) -> Option<&'static str> {
+pub(crate) fn name(number: u64) -> Option<&'static str> {
     let (names, index) = match number.checked_sub(LATER_FROM) {
         Some(index) => (&LATER[..], index),
         None => (&NAMES[..], number),

@@ -1,6 +1,6 @@
 //! Instructions where they lie in memory, and whether they may be executed there.
 
-use iced_x86::Code;
+use iced_x86::{Code, InstructionInfoFactory, OpAccess};
 
 use super::{Decoded, LONGEST_INSTRUCTION};
 use crate::guest_memory;
@@ -50,4 +50,14 @@ pub(super) fn decode_at(rip: u64) -> Option<Decoded> {
         return None;
     }
     Some(Decoded { instruction, bytes })
+}
+
+/// Whether the instruction at an address reads memory that it writes.
+pub(crate) fn reads_what_it_writes(info: &mut InstructionInfoFactory, rip: u64) -> bool {
+    decode_at(rip).is_some_and(|one| {
+        info.info(&one.instruction)
+            .used_memory()
+            .iter()
+            .any(|memory| matches!(memory.access(), OpAccess::ReadWrite | OpAccess::ReadCondWrite))
+    })
 }

@@ -27,6 +27,7 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, UsedM
 
 use self::address_map::AddressMap;
 use self::assembler::{Assembler, Jump, distance};
+pub(crate) use self::decode::reads_what_it_writes;
 use self::decode::{Executable, decode_at};
 pub(crate) use self::special::{Special, Vdso};
 use crate::code_memory::CodeMemory;

@@ -1,0 +1,153 @@
+//! What `manycore lines` found, as text and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use harness::records::Metric;
+use harness::report::number::short;
+use harness::simulated::{HotLine, LineReport, Sharing};
+use serde_json::{Value, json};
+
+/// The figures that are compared; none where an operation was never done.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Figures {
+    transfers_per_op: f64,
+    ns_per_op: f64,
+}
+
+impl Figures {
+    /// Takes them from a point's figures.
+    pub(crate) fn of(metrics: &BTreeMap<String, Metric>) -> Self {
+        let value = |name: &str| metrics.get(name).and_then(Metric::value).unwrap_or(f64::NAN);
+        let distances = ["smt", "same_l3", "same_socket", "cross_socket"];
+        let transfers = distances.map(|distance| value(&format!("transfers_per_op.{distance}")));
+        Self { transfers_per_op: transfers.iter().sum(), ns_per_op: value("ns_per_op") }
+    }
+
+    fn json(self) -> Value {
+        json!({"transfers_per_op": self.transfers_per_op, "ns_per_op": self.ns_per_op})
+    }
+}
+
+/// What came of a run with the bytes of a line apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WhatIf {
+    /// The line's address.
+    pub(crate) line: u64,
+    /// None if other bytes were touched there.
+    pub(crate) figures: Option<Figures>,
+}
+
+/// All that was found out about a point.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) row: &'a str,
+    pub(crate) machine: String,
+    pub(crate) threads: usize,
+    pub(crate) placement: String,
+    pub(crate) ops: u64,
+    pub(crate) seed: u64,
+    /// Whether the machine fetches pairs of lines.
+    pub(crate) pairs: bool,
+    pub(crate) figures: Figures,
+    pub(crate) lines: &'a LineReport,
+    pub(crate) what_ifs: Vec<WhatIf>,
+}
+
+impl Found<'_> {
+    /// The table, and each line of it that cores share.
+    pub(crate) fn text(&self, top: usize) -> String {
+        let Self { row, machine, threads, placement, ops, seed, figures, .. } = self;
+        let count = |count: usize, word: &str| match count {
+            1 => format!("1 {word}"),
+            count => format!("{count} {word}s"),
+        };
+        let pairs = if self.pairs { "pairs of lines" } else { "single lines" };
+        let mut text = format!(
+            "{row} on {machine} (simulated, fetches {pairs}), {}, {placement}, seed {seed}\n\
+             {ops} operations of each: {} transfers and {} ns an operation\n\n{}",
+            count(*threads, "thread"),
+            short(figures.transfers_per_op),
+            short(figures.ns_per_op),
+            self.lines.table(top),
+        );
+        let shared = |line: &&HotLine| {
+            line.transfers.total() > 0 && line.sharing != Sharing::Private
+                || line.sharing == Sharing::Pair
+        };
+        for line in self.lines.lines.iter().take(top).filter(shared) {
+            let _ = write!(text, "\n{line}");
+            if let Some(what_if) = self.what_ifs.iter().find(|what_if| what_if.line == line.address)
+            {
+                let _ = writeln!(text, "  {}", self.told(what_if));
+            }
+        }
+        text.trim_end().to_owned()
+    }
+
+    fn told(&self, what_if: &WhatIf) -> String {
+        let Some(then) = what_if.figures else {
+            return "tried: other bytes were touched there, so nothing is known".into();
+        };
+        let now = self.figures;
+        format!(
+            "tried: transfers {} to {} an operation, time {} to {} ns",
+            change(now.transfers_per_op, then.transfers_per_op),
+            short(then.transfers_per_op),
+            change(now.ns_per_op, then.ns_per_op),
+            short(then.ns_per_op),
+        )
+    }
+
+    /// Everything, with so many lines.
+    pub(crate) fn json(&self, top: usize) -> Value {
+        let lines = self.lines.lines.iter().take(top).map(|line| {
+            let mut value = json!(line);
+            value["shared_bytes"] = json!(line.shared_bytes());
+            let what_if = self.what_ifs.iter().find(|what_if| what_if.line == line.address);
+            value["what_if"] = what_if.map_or(Value::Null, |what_if| match what_if.figures {
+                Some(figures) => figures.json(),
+                None => json!({"unavailable": "other_bytes"}),
+            });
+            value
+        });
+        let left = self.lines.lines.iter().skip(top);
+        let mut others = self.lines.others;
+        for line in left {
+            others.lines += 1;
+            others.transfers += line.transfers.total();
+            others.stall_ps += line.transfer_ps + line.memory_ps;
+        }
+        json!({
+            "row": self.row, "machine": self.machine, "threads": self.threads,
+            "placement": self.placement, "ops": self.ops, "seed": self.seed,
+            "fetches_pairs": self.pairs,
+            "figures": self.figures.json(),
+            "lines": lines.collect::<Vec<_>>(),
+            "others": others,
+        })
+    }
+}
+
+/// Gives a change in per cent.
+fn change(from: f64, to: f64) -> String {
+    let percent = 100.0 * (to / from - 1.0);
+    match percent.is_finite() {
+        true if percent.abs() < 0.5 => "±0 %".into(),
+        true => format!("{percent:+.0} %").replace('-', "−"),
+        false => "from 0".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes() {
+        assert_eq!(change(10.0, 1.7), "−83 %");
+        assert_eq!(change(10.0, 15.0), "+50 %");
+        assert_eq!(change(10.0, 10.01), "±0 %");
+        assert_eq!(change(0.0, 1.0), "from 0");
+    }
+}
