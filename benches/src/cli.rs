@@ -107,6 +107,9 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     /// List the machines that can be simulated, show one with its sources, check a file
     #[command(after_help = crate::machines_command::HELP)]
     Machines(crate::machines_command::MachinesArgs),
+    /// Measure this host into a machine file that can be simulated
+    #[command(after_help = crate::calibrate_command::HELP)]
+    Calibrate(crate::calibrate_command::CalibrateArgs),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]

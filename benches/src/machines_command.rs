@@ -164,17 +164,21 @@ fn json_line(machine: &Machine, whole: bool) -> String {
 }
 
 fn json_figure(figure: &Figure) -> Value {
-    let value = match figure.value {
-        FigureValue::Count(count) => json!(count),
-        FigureValue::Number(number) => json!(number),
-        FigureValue::Flag(flag) => json!(flag),
-        FigureValue::Word(word) => json!(word),
-    };
     json!({
         "field": figure.field,
-        "value": value,
+        "value": json_value(figure.value),
         "source": figure.source,
         "confidence": figure.confidence.word(),
         "by_default": figure.by_default,
     })
+}
+
+/// Gives a figure's value as JSON has it.
+pub(crate) fn json_value(value: FigureValue) -> Value {
+    match value {
+        FigureValue::Count(count) => json!(count),
+        FigureValue::Number(number) => json!(number),
+        FigureValue::Flag(flag) => json!(flag),
+        FigureValue::Word(word) => json!(word),
+    }
 }

@@ -1,5 +1,6 @@
 //! The program `manycore`: parses, calls the library, prints, sets the exit code.
 
+mod calibrate_command;
 mod cli;
 mod count;
 mod count_command;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Topology(arguments) => topology_command::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Machines(arguments) => machines_command::run(&arguments),
+        Command::Calibrate(arguments) => calibrate_command::run(&arguments),
         Command::Count(arguments) => count_command::run(&arguments),
         Command::Measured(arguments) => measured_command::run(&arguments),
         Command::Simulated(arguments) => simulated_command::run(&arguments),

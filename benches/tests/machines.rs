@@ -93,7 +93,7 @@ fn a_file_is_checked_and_what_is_wrong_is_named() {
         assert_eq!(output.status.code(), Some(2), "{error}");
         assert!(words.iter().all(|word| error.contains(word)), "{words:?} in {error}");
     }
-    let output = machines(&["epyc-7724"]);
+    let output = machines(&["epyc-7724-2s"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("is `epyc-7742-2s` meant?"), "{output:?}");
     let output = machines(&["./none.toml"]);

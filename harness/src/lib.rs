@@ -56,6 +56,7 @@
 //! | [`syscalls`] | counts system calls exactly |
 //! | [`memory`] | huge, populated, locked memory on a node, or the reason |
 //! | [`noise`] | what disturbed a window |
+//! | [`calibrate`] | this host as a machine file of the simulator |
 //! | [`callgrind`], [`counted`] | exact counts, and the experiment that they are taken of |
 //! | [`native`] | an experiment repeated, checked and summarised |
 //! | [`simulated`] | an experiment on the cores of a named machine, a process a point |
@@ -72,6 +73,7 @@
 //! | [`stats`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
+pub mod calibrate;
 pub mod callgrind;
 pub mod clock;
 pub mod counted;

@@ -116,6 +116,16 @@ impl Region {
     pub fn granted(&self) -> &Granted {
         &self.granted
     }
+
+    /// Gives the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.pages
+    }
+
+    /// Gives the bytes to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.pages
+    }
 }
 
 /// Maps explicit huge pages if some are free, else ordinary ones with advice to make them huge.
