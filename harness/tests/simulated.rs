@@ -95,7 +95,8 @@ fn one_thread_is_counted_to_the_instruction_and_several_do_not_dilute_it() {
     let all = of_one * ops;
     assert!(crowd.sums.instructions.abs_diff(all) < all / 50, "{crowd:?}");
     let transfers = crowd.sums.same_l3 + crowd.sums.same_socket;
-    assert!(transfers.abs_diff(ops) < ops / 10, "{crowd:?}");
+    // Who gets the line may keep it for a second operation.
+    assert!((ops / 3..ops + ops / 10).contains(&transfers), "{crowd:?}");
     assert_eq!(crowd.sums.cross_socket, 0);
     assert!(crowd.sums.time_ps > 10 * alone.sums.time_ps);
     let facts: Vec<&str> = crowd.facts.keys().map(String::as_str).collect();
@@ -107,7 +108,7 @@ fn distance_costs_time_and_a_seed_chooses_the_interleaving() {
     let near = added(&[0, 1], 1);
     let far = added(&[0, 64], 1);
     assert!(far.sums.time_ps > 3 * near.sums.time_ps);
-    assert!(far.sums.cross_socket > OPS && near.sums.cross_socket == 0);
+    assert!(far.sums.cross_socket > OPS / 2 && near.sums.cross_socket == 0);
     assert_eq!(added(&[0, 1, 2, 5], 7), added(&[0, 1, 2, 5], 7));
     // Two threads on one core take turns in time slices.
     let shared = added(&[3, 3], 1);
