@@ -34,7 +34,7 @@ pub(crate) struct CalibrateArgs {
     /// Write the machine file here, in place of what is there
     #[arg(long, value_name = "FILE", default_value = "this-host.toml")]
     out: PathBuf,
-    /// Some seconds: three repetitions instead of nine, fewer pairs of CPUs, less memory
+    /// Two or three seconds: three repetitions instead of nine, fewer pairs of CPUs, less memory
     #[arg(long)]
     quick: bool,
     /// Print JSON, one figure a line

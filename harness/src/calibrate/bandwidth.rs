@@ -37,8 +37,7 @@ pub(super) fn measure(
         "up to 64 MiB read by each of {} threads, nodes: {nodes}{cached}; {all}",
         cpus.len()
     );
-    let node = (all.median() / nodes as f64).max(one.median());
-    found.derived("memory.node_gb_per_s", node, &how);
+    found.derived("memory.node_gb_per_s", all.median() / nodes as f64, &how);
     link(bench, host, cpu, found)
 }
 

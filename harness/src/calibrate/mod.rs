@@ -30,9 +30,9 @@ use shape::Shape;
 /// How long calibration takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Some seconds: three repetitions, a few pairs of CPUs, 128 MiB of memory.
+    /// Two or three seconds: three repetitions, a few pairs of CPUs, 128 MiB of memory.
     Quick,
-    /// About half a minute and more on large machines: nine repetitions, more pairs, 512 MiB.
+    /// About ten seconds, more on large machines: nine repetitions, more pairs, 512 MiB.
     Full,
 }
 
