@@ -191,8 +191,9 @@ impl Display for HotPlace {
         let Self { function, line, loads, stores, .. } = self;
         let line = line.as_ref().map_or_else(|| format!("at {:#x}", self.rip), Clone::clone);
         let line = cut(&line, SOURCE);
-        let counts = format!("{loads} loads, {stores} stores:");
-        write!(f, "{counts:<26} {line} ({})", cut(function, PLACE - line.chars().count()))
+        let counts = format!("{:<26}", format!("{loads} loads, {stores} stores:"));
+        let taken = line.chars().count() + counts.len() - 26;
+        write!(f, "{counts} {line} ({})", cut(function, PLACE.saturating_sub(taken).max(8)))
     }
 }
 
