@@ -30,11 +30,28 @@ pub(crate) fn folded(path: &Path, lines: &LineReport) -> Result<(), Failure> {
     write(path, |file| {
         for stack in &lines.stacks {
             let functions: Vec<String> =
-                stack.functions.iter().map(|function| function.replace([';', '\n'], ":")).collect();
+                stack.functions.iter().map(|function| plain(function)).collect();
             writeln!(file, "{} {}", functions.join(";"), stack.stall_ps.div_ceil(1000))?;
         }
         Ok(())
     })
+}
+
+/// Leaves out what a function's type parameters are, and what has a meaning in these files.
+fn plain(function: &str) -> String {
+    let mut depth = 0_u32;
+    let mut plain = String::new();
+    for (at, letter) in function.char_indices() {
+        match letter {
+            // `<T as Trait>::function` is a name.
+            '<' if at > 0 => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            ';' | '\n' if depth == 0 => plain.push(':'),
+            _ if depth == 0 => plain.push(letter),
+            _ => {}
+        }
+    }
+    plain
 }
 
 /// Writes what each core waited for in the format of Chrome's trace viewer, and of Perfetto.
@@ -87,4 +104,17 @@ fn trace_event(event: &Event, names: &BTreeMap<u64, &str>) -> Value {
         "ts": event.begin_ps as f64 / 1e6, "dur": event.takes_ps as f64 / 1e6,
         "args": arguments,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_told_without_their_parameters() {
+        assert_eq!(plain("lock<locks::Spin, [u8; 3]>"), "lock");
+        assert_eq!(plain("<a::T as b::Lock>::lock"), "<a::T as b::Lock>::lock");
+        assert_eq!(plain("odd;name"), "odd:name");
+        assert_eq!(plain("{closure#0}"), "{closure#0}");
+    }
 }

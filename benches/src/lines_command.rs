@@ -9,7 +9,8 @@ use clap::Args;
 use harness::native::Failure as Broken;
 use harness::placement::Placement;
 use harness::simulated::child::{Answer, Child, Ended, RANDOMISED};
-use harness::simulated::{Apart, HotLine, Watched, metrics};
+use harness::simulated::{Apart, Cores, HotLine, Watched, metrics};
+use harness::sweep::Ground;
 
 use crate::cli::{self, WorkloadArgs, workload_words};
 use crate::exit::Failure;
@@ -67,6 +68,9 @@ pub(crate) struct LinesArgs {
     /// Lines to show
     #[arg(long, value_name = "K", default_value_t = 5, allow_hyphen_values = true, value_parser = top)]
     top: usize,
+    /// Let threads outnumber cores
+    #[arg(long)]
+    oversubscribe: bool,
     #[command(flatten)]
     workload: WorkloadArgs,
     /// Seed of everything drawn at random
@@ -107,6 +111,7 @@ pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
         target: Target::of(arguments.machine.as_deref(), arguments.cores)?,
         interrupted: Arc::new(AtomicBool::new(false)),
     };
+    point.check_threads()?;
     catch_signals(&point.interrupted)?;
     let trace = (arguments.folded.is_some() || arguments.timeline.is_some()).then_some(EVENTS);
     let watched = point.watched(&[], trace)?;
@@ -122,7 +127,7 @@ pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
         if let (Some(apart), true) = (&line.apart, what_ifs.len() < TRIED) {
             let better = point.watched(std::slice::from_ref(apart), None)?;
             let there = better.lines.lines.iter().find(|other| other.address == line.address);
-            let same = there.is_some_and(|there| bytes(there) == bytes(line));
+            let same = there.is_some_and(|there| is_same(there, line));
             let figures = same.then(|| point.figures(&better));
             what_ifs.push(WhatIf { line: line.address, figures });
         }
@@ -150,9 +155,12 @@ fn worth_it(line: &HotLine) -> bool {
     line.transfers.total() >= 2 * line.cores.len() as u64
 }
 
-/// Gives who touched which bytes.
-fn bytes(line: &HotLine) -> Vec<(u32, u64, u64)> {
-    line.cores.iter().map(|core| (core.cpu, core.read, core.written)).collect()
+/// Whether the same code on the same cores touched a line in two runs: then it holds the same object
+/// in both.
+fn is_same(one: &HotLine, other: &HotLine) -> bool {
+    let cpus = |line: &HotLine| line.cores.iter().map(|core| core.cpu).collect::<Vec<_>>();
+    let used = |rip: u64| other.places.iter().any(|place| place.rip == rip);
+    cpus(one) == cpus(other) && one.places.iter().any(|place| used(place.rip))
 }
 
 /// Splits `locks/mcs`.
@@ -171,6 +179,21 @@ struct Point<'a> {
 }
 
 impl Point<'_> {
+    /// Looks whether there is a core for every thread.
+    fn check_threads(&self) -> Result<(), Failure> {
+        let LinesArgs { threads, placement, oversubscribe, .. } = self.arguments;
+        let order = Cores::of(&self.target.machine).order(placement);
+        let order = order.map_err(|reason| Failure::Usage(reason.to_string()))?;
+        if *threads > order.len() && !oversubscribe {
+            return Err(Failure::Usage(format!(
+                "{threads} threads on {} cores of {}; ask for fewer, or add --oversubscribe",
+                order.len(),
+                self.target.name()
+            )));
+        }
+        Ok(())
+    }
+
     /// Simulates it in a process of its own.
     fn watched(&self, apart: &[Apart], trace: Option<usize>) -> Result<Watched, Failure> {
         let failed = |text: String| Failure::Failed(format!("{}: {text}", self.arguments.row));

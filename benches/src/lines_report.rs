@@ -34,7 +34,7 @@ impl Figures {
 pub(crate) struct WhatIf {
     /// The line's address.
     pub(crate) line: u64,
-    /// None if other bytes were touched there.
+    /// None if something else lay there.
     pub(crate) figures: Option<Figures>,
 }
 
@@ -64,8 +64,9 @@ impl Found<'_> {
         };
         let pairs = if self.pairs { "pairs of lines" } else { "single lines" };
         let mut text = format!(
-            "{row} on {machine} (simulated, fetches {pairs}), {}, {placement}, seed {seed}\n\
-             {ops} operations of each: {} transfers and {} ns an operation\n\n{}",
+            "{row} on {machine} (simulated, fetches {pairs})\n\
+             {}, {placement}, {ops} operations of each, seed {seed}: {} transfers and {} ns an \
+             operation\n\n{}",
             count(*threads, "thread"),
             short(figures.transfers_per_op),
             short(figures.ns_per_op),
@@ -87,15 +88,17 @@ impl Found<'_> {
 
     fn told(&self, what_if: &WhatIf) -> String {
         let Some(then) = what_if.figures else {
-            return "tried: other bytes were touched there, so nothing is known".into();
+            return "tried: something else lay there, so nothing is known".into();
         };
         let now = self.figures;
+        let worse = then.ns_per_op >= now.ns_per_op;
         format!(
-            "tried: transfers {} to {} an operation, time {} to {} ns",
+            "tried: transfers {} to {} an operation, time {} to {} ns{}",
             change(now.transfers_per_op, then.transfers_per_op),
             short(then.transfers_per_op),
             change(now.ns_per_op, then.ns_per_op),
             short(then.ns_per_op),
+            if worse { ": better together" } else { "" },
         )
     }
 
@@ -107,7 +110,7 @@ impl Found<'_> {
             let what_if = self.what_ifs.iter().find(|what_if| what_if.line == line.address);
             value["what_if"] = what_if.map_or(Value::Null, |what_if| match what_if.figures {
                 Some(figures) => figures.json(),
-                None => json!({"unavailable": "other_bytes"}),
+                None => json!({"unavailable": "moved"}),
             });
             value
         });

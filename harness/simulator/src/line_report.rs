@@ -15,12 +15,14 @@ pub enum Sharing {
     Private,
     /// Several cores read it, and none wrote it.
     ReadOnly,
-    /// Some byte was written by one core and touched by another, and every transfer was for such
-    /// bytes.
+    /// Some byte was written by one core and touched by another, and transfers were for what others
+    /// had changed or used.
     True,
-    /// Several cores touched it, one of them wrote it, and no byte was shared that way.
+    /// Several cores touched it, one of them wrote it, and no byte was shared that way; or fewer
+    /// than one transfer in a hundred was for such bytes.
     False,
-    /// Some transfers were for bytes that cores share, and some for bytes that they do not.
+    /// Some transfers were for what others had changed or used, and some, more than one in a
+    /// hundred, for bytes that others had left alone.
     Mixed,
     /// As private or read-only by itself; but the other line of its aligned pair is used by other
     /// cores, somebody writes one of the two, and the machine prefetches pairs.
@@ -97,7 +99,7 @@ pub struct HotPlace {
 pub struct HotLine {
     /// Its address.
     pub address: u64,
-    /// What lies there: a symbol with an offset, a thread's stack, mapped memory.
+    /// What lies there: a symbol with an offset, a thread's stack or thread-local storage, heap.
     pub object: String,
     /// How cores share it.
     pub sharing: Sharing,
@@ -105,7 +107,10 @@ pub struct HotLine {
     pub cores: Vec<Touches>,
     /// Transfers by distance.
     pub transfers: Transfers,
-    /// Of the transfers, those for bytes that one core wrote and another touched.
+    /// Of the transfers, those that were needed: for bytes that others had changed since the core
+    /// last had the line, and to write bytes that others had used since it last wrote there, and
+    /// what came first to each core, if any byte is shared. All others would not have been if each
+    /// field had a line of its own.
     pub true_transfers: u64,
     /// Times that cores lost it by writes of others.
     pub invalidations: u64,
@@ -125,6 +130,15 @@ impl HotLine {
     /// Gives the bytes that some core wrote and another touched, as a mask.
     pub fn shared_bytes(&self) -> u64 {
         shared_bytes(&self.cores)
+    }
+
+    /// Gives what lies there, for memory without a name with the place that uses it most.
+    pub fn told(&self) -> String {
+        let place = self.places.first().and_then(|place| place.line.as_deref());
+        match (self.object.as_str(), place) {
+            ("heap", Some(place)) => format!("heap, {place}"),
+            (object, _) => object.to_owned(),
+        }
     }
 
     /// Gives the accesses of all cores.

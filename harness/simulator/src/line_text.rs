@@ -17,8 +17,10 @@ const PLACES: usize = 3;
 const NAME: usize = 34;
 const OBJECT: usize = 56;
 const SOURCE: usize = 45;
+/// What the list of bytes that are put apart has.
+const APART: usize = 70;
 /// What a place of the source and its function have together.
-const PLACE: usize = 69;
+const PLACE: usize = 68;
 
 impl LineReport {
     /// Gives the transfers of all lines.
@@ -43,7 +45,7 @@ impl LineReport {
                 share(transfers, all),
                 line.transfer_ps as f64 / 1e6,
                 line.cores.len(),
-                cut(&line.object, NAME),
+                cut(&line.told(), NAME),
             );
         }
         let rest = self.lines.iter().skip(top);
@@ -91,7 +93,7 @@ fn cut(text: &str, most: usize) -> String {
 
 impl Display for HotLine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:#x}: {}, {}", self.address, self.sharing.text(), cut(&self.object, OBJECT))?;
+        writeln!(f, "{:#x}: {}, {}", self.address, self.sharing.text(), cut(&self.told(), OBJECT))?;
         self.facts(f)?;
         self.map(f)?;
         for place in self.places.iter().take(PLACES) {
@@ -118,7 +120,7 @@ impl HotLine {
             (self.transfers.same_socket, "same socket"),
             (self.transfers.cross_socket, "across sockets"),
         ];
-        write!(f, "  {transfers} transfers")?;
+        write!(f, "  {transfers} transfer{}", if transfers == 1 { "" } else { "s" })?;
         let mut separator = ": ";
         for (count, distance) in distances.iter().filter(|(count, _)| *count > 0) {
             write!(f, "{separator}{count} {distance}")?;
@@ -126,7 +128,7 @@ impl HotLine {
         }
         if self.sharing == Sharing::Mixed {
             let share = share(self.true_transfers, transfers);
-            write!(f, "\n  {share} of them for bytes that cores share")?;
+            write!(f, "\n  {share} of them for bytes that others had changed or used")?;
         }
         writeln!(f)
     }
@@ -189,23 +191,27 @@ impl Display for HotPlace {
         let Self { function, line, loads, stores, .. } = self;
         let line = line.as_ref().map_or_else(|| format!("at {:#x}", self.rip), Clone::clone);
         let line = cut(&line, SOURCE);
-        let counts = format!("{loads} loads, {stores} stores:");
-        write!(f, "{counts:<26} {line} ({})", cut(function, PLACE - line.chars().count()))
+        let counts = format!("{:<26}", format!("{loads} loads, {stores} stores:"));
+        let taken = line.chars().count() + counts.len() - 26;
+        write!(f, "{counts} {line} ({})", cut(function, PLACE.saturating_sub(taken).max(8)))
     }
 }
 
 impl Display for Apart {
     /// Names the groups that get lines of their own.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (i, group) in self.groups.iter().take(ROWS).enumerate() {
+        let mut text = String::from("bytes ");
+        for (i, group) in self.groups.iter().enumerate() {
             let bytes: Vec<u32> = (0..64).filter(|bit| group >> bit & 1 != 0).collect();
-            let separator = if i == 0 { "bytes " } else { " | " };
-            write!(f, "{separator}{}", cut(&ranges(&bytes), 17))?;
+            let separator = if i == 0 { "" } else { " | " };
+            let group = format!("{separator}{}", cut(&ranges(&bytes), 17));
+            if text.len() + group.len() > APART {
+                let _ = write!(text, " | {} more", self.groups.len() - i);
+                break;
+            }
+            text += &group;
         }
-        match self.groups.len().saturating_sub(ROWS) {
-            0 => Ok(()),
-            more => write!(f, " | {more} more"),
-        }
+        f.write_str(&text)
     }
 }
 
@@ -245,7 +251,7 @@ mod tests {
         let expected = "\
 0x1000: true and false sharing, COUNTERS
   4 transfers: 3 same L3, 1 across sockets
-  25.0 % of them for bytes that cores share
+  25.0 % of them for bytes that others had changed or used
   byte              0       8       16      24      32      40      48      56
   cores 0-1         rrrrxxxx........................................................
   core 5            ...............................................................w

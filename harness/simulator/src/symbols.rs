@@ -372,6 +372,21 @@ fn is_library(file: &str) -> bool {
         || file.contains("/library/std/")
 }
 
+/// Leaves out folders that a path enters and leaves again.
+fn without_detours(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match (part, parts.last()) {
+            (".", _) => {}
+            ("..", Some(&last)) if last != ".." => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
 /// Leaves out where the sources lay when they were compiled.
 fn shortened(file: &str) -> String {
     if let Some(at) = file.find("/library/") {
@@ -381,8 +396,9 @@ fn shortened(file: &str) -> String {
         let rest = &file[at + "/registry/src/".len()..];
         return rest.split_once('/').map_or(rest, |(_, rest)| rest).to_owned();
     }
+    let file = without_detours(file);
     if !file.starts_with('/') {
-        return file.to_owned();
+        return file;
     }
     // From the package's folder on: where that lay is a matter of the build.
     for folder in ["/src/", "/tests/", "/benches/", "/examples/"] {
@@ -390,7 +406,7 @@ fn shortened(file: &str) -> String {
             return file[file[..at].rfind('/').map_or(0, |slash| slash + 1)..].to_owned();
         }
     }
-    file.rsplit('/').next().unwrap_or(file).to_owned()
+    file.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -416,6 +432,9 @@ mod tests {
             ("/home/me/mine/src/deep/main.rs", "mine/src/deep/main.rs"),
             ("/a/mine/tests/one.rs", "mine/tests/one.rs"),
             ("src/main.rs", "src/main.rs"),
+            ("a/src/../../b/benches/case.rs", "b/benches/case.rs"),
+            ("../b/./case.rs", "../b/case.rs"),
+            ("/home/me/a/src/../../b/benches/case.rs", "b/benches/case.rs"),
             ("/rustc/0123/library/core/src/ptr/mod.rs", "library/core/src/ptr/mod.rs"),
             ("/c/registry/src/index-1/lock-1.0/src/lib.rs", "lock-1.0/src/lib.rs"),
             ("/a/b/odd.rs", "odd.rs"),

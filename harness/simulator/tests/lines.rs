@@ -172,7 +172,7 @@ fn a_vector_that_moves_is_private_until_it_is_handed_on() {
     assert_eq!(report.results.len(), 2);
     let shared = |line: &&HotLine| {
         !matches!(line.sharing, Sharing::Private | Sharing::ReadOnly)
-            && line.object == "memory that threads mapped"
+            && line.object == "heap"
             && line.cores.iter().map(|core| core.stores).sum::<u64>() > 7
     };
     let words: u64 = lines.lines.iter().map(|line| line.accesses()).sum();
@@ -191,11 +191,8 @@ fn a_vector_that_moves_is_private_until_it_is_handed_on() {
         }
         _ => receive.lock().unwrap().recv().unwrap().iter().map(|&word| word as u64).sum(),
     });
-    let handed: Vec<&HotLine> = lines
-        .lines
-        .iter()
-        .filter(|line| line.object == "memory that threads mapped" && line.transfer_ps > 0)
-        .collect();
+    let handed: Vec<&HotLine> =
+        lines.lines.iter().filter(|line| line.object == "heap" && line.transfer_ps > 0).collect();
     assert!(handed.len() > 100, "{}", handed.len());
     for line in handed.iter().filter(|line| line.cores.iter().all(|core| core.stores == 0)) {
         assert_eq!(line.sharing, Sharing::ReadOnly);

@@ -6,6 +6,7 @@
 //! rounds of spin loops were executed before the others were computed.
 
 mod apart;
+mod changes;
 mod trace;
 mod verdict;
 mod whose;
@@ -17,6 +18,7 @@ use iced_x86::InstructionInfoFactory;
 
 use self::apart::Lots;
 pub(crate) use self::apart::real;
+use self::changes::Changes;
 use self::trace::{Trace, wait_for};
 use crate::coherence::Source;
 use crate::engine::Engine;
@@ -58,22 +60,18 @@ struct Line {
     address: u64,
     /// Who touched it, by core.
     cores: Vec<Touches>,
-    /// Which bytes accesses touched together.
-    sets: Vec<Set>,
+    /// What others did to its bytes, by lot; nothing as long as one core touched it.
+    changes: Vec<(u64, Box<Changes>)>,
+    /// Bytes that accesses touched together.
+    sets: Vec<u64>,
     places: Vec<PlaceSeen>,
+    /// Transfers for what others had changed or used.
+    true_transfers: u64,
     transfers: Transfers,
     invalidations: u64,
     memory_reads: u64,
     transfer_ps: Time,
     memory_ps: Time,
-}
-
-/// Bytes that accesses touched together.
-#[derive(Debug, Clone, Copy)]
-struct Set {
-    mask: u64,
-    /// Transfers for them.
-    transfers: u64,
 }
 
 /// An instruction that touched a line.
@@ -162,7 +160,8 @@ impl Lines {
                 let mask = mask(from, to - from);
                 let came = fetched.iter().position(|fetched| fetched.line == from & !63);
                 let came = came.map(|at| fetched.swap_remove(at));
-                let touch = Touch { cpu, rip, mask, reads, write };
+                let lot = from ^ real(from);
+                let touch = Touch { cpu, rip, lot, mask, reads, write };
                 line_at(index, lines, real(from & !63)).touched(touch, came);
                 from = to;
             }
@@ -216,33 +215,57 @@ fn mask(address: u64, bytes: u64) -> u64 {
 struct Touch {
     cpu: u32,
     rip: u64,
+    /// The lot of the line that it is on.
+    lot: u64,
     mask: u64,
     reads: bool,
     write: bool,
 }
 
 impl Line {
+    /// Gives a core's place in the list, where it is put if it is new.
+    fn place_of(&mut self, cpu: u32) -> usize {
+        let place = match self.cores.binary_search_by_key(&cpu, |core| core.cpu) {
+            Ok(place) => return place,
+            Err(place) => place,
+        };
+        self.cores.insert(place, Touches { cpu, ..Touches::default() });
+        self.changes.iter_mut().for_each(|(_, changes)| changes.joins(place));
+        place
+    }
+
+    /// Gives what became of the bytes of a lot. What others did before this is looked at for the
+    /// first time is done at one moment.
+    fn changes(&mut self, lot: u64, place: usize) -> &mut Changes {
+        let at = self.changes.iter().position(|(known, _)| *known == lot).unwrap_or_else(|| {
+            let mut changes = Changes::new(self.cores.len());
+            for (other, core) in self.cores.iter().enumerate().filter(|(other, _)| *other != place)
+            {
+                changes.touch(other, core.cpu, core.read, false);
+                changes.touch(other, core.cpu, core.written, true);
+            }
+            self.changes.push((lot, Box::new(changes)));
+            self.changes.len() - 1
+        });
+        &mut self.changes[at].1
+    }
+
     fn touched(&mut self, touch: Touch, came: Option<Fetched>) {
-        let Touch { cpu, rip, mask, reads, write } = touch;
+        let Touch { cpu, rip, lot, mask, reads, write } = touch;
         let moved = came.and_then(|came| distance(came.source));
         let (transfers, takes) = (u64::from(moved.is_some()), came.map_or(0, |came| came.takes));
-        let core = match self.cores.binary_search_by_key(&cpu, |core| core.cpu) {
-            Ok(at) => &mut self.cores[at],
-            Err(at) => {
-                self.cores.insert(at, Touches { cpu, ..Touches::default() });
-                &mut self.cores[at]
-            }
-        };
+        let place = self.place_of(cpu);
+        let needed =
+            self.cores.len() > 1 && self.changes(lot, place).touch(place, cpu, mask, write);
+        self.true_transfers += u64::from(needed) * transfers;
+        let core = &mut self.cores[place];
         core.read |= if reads { mask } else { 0 };
         core.written |= if write { mask } else { 0 };
         core.loads += u64::from(reads);
         core.stores += u64::from(write);
         core.transfers += transfers;
         core.stall_ps += takes;
-        let new = || Set { mask, transfers: 0 };
-        let set = entry(&mut self.sets, |set| set.mask == mask, new);
-        set.mask |= mask;
-        set.transfers += transfers;
+        *entry(&mut self.sets, |set| *set == mask, || mask) |= mask;
         let new = || PlaceSeen { rip, ..PlaceSeen::default() };
         let place = entry(&mut self.places, |place| place.rip == rip, new);
         place.loads += u64::from(reads);

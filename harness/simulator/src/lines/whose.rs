@@ -34,7 +34,8 @@ impl<'a> Memory<'a> {
             return name;
         }
         if kernel::is_placed(address) {
-            return "memory that threads mapped".to_owned();
+            // What threads map by themselves is large blocks of the allocator's, and its arenas.
+            return "heap".to_owned();
         }
         self.mapped(address)
     }
@@ -52,7 +53,7 @@ impl<'a> Memory<'a> {
             Some("[stack]") => "stack of the program's first thread".to_owned(),
             Some("[heap]") => "heap".to_owned(),
             Some(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
-            None => "heap, or other mapped memory".to_owned(),
+            None => "heap".to_owned(),
         }
     }
 }
