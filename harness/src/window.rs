@@ -321,7 +321,10 @@ mod tests {
             }
             windows.iter().map(|w| w.end - w.start).min()
         });
-        assert!(longest.max().expect("windows with work in them") as f64 >= clock.ticks(SHORT.window) as f64 * 0.99);
+        assert!(
+            longest.max().expect("windows with work in them") as f64
+                >= clock.ticks(SHORT.window) as f64 * 0.99
+        );
     }
 
     #[test]
