@@ -38,12 +38,14 @@ pub(crate) struct Turn {
     asked: Time,
     /// Whether others were before.
     queued: bool,
+    /// Whether others wait behind.
+    backlog: bool,
 }
 
 impl Turn {
-    /// Nobody was before.
+    /// Nobody waits.
     pub(crate) fn at(now: Time) -> Self {
-        Self { now, asked: now, queued: false }
+        Self { now, asked: now, queued: false, backlog: false }
     }
 }
 
@@ -65,7 +67,7 @@ impl Engine {
             return self.has_line(at, exit, wanted, owns);
         }
         let mut now = core.time - Time::from(wanted.remaining);
-        if wanted.touch == Touch::Locked && core.drained > now {
+        if wanted.touch.is_locked() && core.drained > now {
             // What the core has stored must be seen first.
             let stall = core.drained - now;
             core.time += stall;
@@ -176,7 +178,7 @@ impl Engine {
                 return Ok(());
             }
             self.waiting.grant(list, request);
-            self.granted(at, id, line, now)?;
+            self.granted(at, list, now)?;
             if !request.write {
                 let mut readers = core::mem::take(&mut self.readers);
                 let group = self.machine.l3_of(request.cpu);
@@ -184,7 +186,7 @@ impl Engine {
                 self.waiting.readers(list, |cpu| machine.l3_of(cpu) == group, &mut readers);
                 for reader in &readers {
                     let at = self.core_of_rank[reader.rank as usize] as usize;
-                    self.granted(at, id, line, now)?;
+                    self.granted(at, list, now)?;
                 }
                 self.readers = readers;
             }
@@ -201,7 +203,8 @@ impl Engine {
 
     /// A core gets the line for which it waited, and goes on up to the next thing that has an
     /// order.
-    fn granted(&mut self, at: usize, id: LineId, line: u64, now: Time) -> Result<(), Box<Halt>> {
+    fn granted(&mut self, at: usize, list: usize, now: Time) -> Result<(), Box<Halt>> {
+        let (id, line) = self.waiting.line(list);
         let core = &mut self.cores[at];
         let Some(exit) = core.take_pending() else { return Ok(()) };
         let Exit { resume, remaining, kind, .. } = self.translator.exits[exit as usize];
@@ -210,7 +213,9 @@ impl Engine {
         self.limit = now;
         let address = line + core.context.address % 64;
         let wanted = Wanted { address, bytes, touch, last, remaining };
-        let turn = Turn { now, asked: core.time - Time::from(remaining), queued: true };
+        let asked = core.time - Time::from(remaining);
+        let backlog = !self.waiting.is_empty(list);
+        let turn = Turn { now, asked, queued: true, backlog };
         match self.serve(at, exit, id, wanted, turn) {
             Next::Go => self.execute(at),
             Next::Wait => Ok(()),
@@ -407,7 +412,7 @@ impl Engine {
         touch: Touch,
         turn: Turn,
     ) -> Time {
-        let Turn { now, asked, queued } = turn;
+        let Turn { now, asked, queued, backlog } = turn;
         let memory =
             if self.coherence.is_in_memory(id) { self.first_read(at, id, line, now) } else { 0 };
         let Self { cores, coherence, core_of_cpu, .. } = self;
@@ -422,7 +427,7 @@ impl Engine {
             });
             cores[at].counts.invalidations += lost;
         }
-        let asks = Asks { cpu, touch, at: now, queued, memory };
+        let asks = Asks { cpu, touch, at: now, queued, backlog, memory };
         let Access { done, source, may_write, demoted } = coherence.get(id, &asks);
         if let Some(other) = demoted {
             cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);

@@ -4,10 +4,9 @@
 //! request finds it free, or waits in the line's queue (`waiting`). A read takes a transfer from
 //! the nearest core that has the line; the first read of an L3 group brings it into the group, the
 //! others hit there. A write takes a transfer from the farthest core that has it, and a little for
-//! each that has to give it up; one that waited occupies the line for a share of that only, since
-//! the line's home already knows where it goes next. Where atomics are done at the home, a
-//! contended line stays there. Caches are as large as is needed: lines are lost to other cores
-//! only.
+//! each that has to give it up; while others wait behind it, it occupies the line for a share of
+//! that only, since the line's home already knows where it goes next. Where atomics are done at the home, a
+//! contended line stays there. What fits into a core's caches is a matter of `caches`.
 
 use crate::machine::{Distance, Machine};
 use crate::model::Model;
@@ -78,8 +77,10 @@ pub(crate) struct Asks {
     pub(crate) cpu: u32,
     pub(crate) touch: Touch,
     pub(crate) at: Time,
-    /// Whether it waited for its turn.
+    /// Whether others were before it.
     pub(crate) queued: bool,
+    /// Whether others wait behind it.
+    pub(crate) backlog: bool,
     /// How long the line takes from memory.
     pub(crate) memory: Time,
 }
@@ -293,20 +294,20 @@ impl Coherence {
             model.invalidate * Time::from(others - u32::from(had)) * Time::from(owner == NONE);
         let (source, mut takes) = match farthest {
             Some(distance) => {
-                let takes = model.transfer(distance, near);
+                let takes = model.transfer_to_write(distance, near);
                 (if had { Source::Upgrade(distance) } else { Source::Core(distance) }, takes)
             }
             None if had => (Source::Own, 0),
             None if at_home => (Source::Home, model.transfer(Distance::SameL3, true)),
             None => (Source::Memory, asks.memory),
         };
-        if asks.queued && !matches!(source, Source::Memory) {
+        if asks.backlog && !matches!(source, Source::Memory) {
             takes = model.queued(takes);
         }
         takes += invalidations;
         let begin = asks.at.max(free);
         if let Some(far) = model.far_atomic
-            && asks.touch == Touch::Locked
+            && asks.touch == Touch::Arithmetic
             && (asks.queued || at_home && last != cpu)
         {
             // Done at the home, where the line is by now or comes to.
@@ -317,7 +318,7 @@ impl Coherence {
             return Access { done, source: Source::Home, may_write: false, demoted: None };
         }
         let done = begin + model.jittered(takes, self.random);
-        let free = done + model.hold;
+        let free = done + model.keeps(self.random);
         let line = &mut self.lines[id.0 as usize];
         *line = Line { owner: cpu, free, at_home: false, ..*line };
         let sharers = &mut self.sharers[id.0 as usize * self.words..][..self.words];

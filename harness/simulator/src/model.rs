@@ -7,11 +7,13 @@ use crate::time::Time;
 #[derive(Debug)]
 pub(crate) struct Model {
     transfer: [Time; 5],
-    /// Share of a transfer for which a write that waited in the queue occupies the line, in
+    /// Share of a transfer for which a write occupies the line while others wait behind it, in
     /// 1/1024: the line's home already knows where it goes next.
     queued: Time,
-    /// How long a core keeps a line that it got to write: for that, and a while longer.
-    pub(crate) hold: Time,
+    /// For how many operations more a core keeps a line that it got to write, in 1/1024.
+    kept: Time,
+    /// How long it keeps the line for one of them: for itself, and a little for what is around it.
+    one: Time,
     /// How often in a row a near request may pass over an older one.
     pub(crate) near_grants: u32,
     /// How long the first read of an L3 group occupies the line.
@@ -36,14 +38,15 @@ impl Model {
             distance => machine.transfer_ps(distance),
         });
         let queued = share(machine.rmw_queue_ratio());
+        let one = 5 * machine.rmw_owned_ps() / 4;
         let far = transfer[Distance::SameL3 as usize] * queued / 1024;
         Self {
             transfer,
             queued,
-            hold: match machine.hold_ps() {
-                0 => 0,
-                hold => machine.rmw_owned_ps() + hold,
-            },
+            // Siblings do not wait longer than a transfer between them takes.
+            kept: (machine.hold_ps() * 1024 / machine.rmw_owned_ps().max(1))
+                .min(transfer[Distance::Smt as usize] * 1024 / one.max(1)),
+            one,
             near_grants: machine.near_grants() as u32,
             read_group: machine.read_group_ps(),
             group_hit: machine.l3().hit_ps,
@@ -62,6 +65,17 @@ impl Model {
             distance => distance,
         };
         self.transfer[distance as usize]
+    }
+
+    /// How long a core keeps a line that it got to write, before it answers others.
+    pub(crate) fn keeps(&self, random: u64) -> Time {
+        (self.kept + (random >> 32) % 1024) / 1024 * self.one
+    }
+
+    /// A transfer to a core that will write. Measured ones, of two cores that take turns, have in
+    /// them how long the line was kept.
+    pub(crate) fn transfer_to_write(&self, distance: Distance, home_is_near: bool) -> Time {
+        self.transfer(distance, home_is_near).saturating_sub(self.kept * self.one / 1024)
     }
 
     /// The time for which a transfer occupies a line when others wait for it.

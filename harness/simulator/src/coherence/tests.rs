@@ -43,7 +43,8 @@ impl Random {
     }
 }
 
-const TOUCHES: [Touch; 4] = [Touch::Load, Touch::Store, Touch::Update, Touch::Locked];
+const TOUCHES: [Touch; 5] =
+    [Touch::Load, Touch::Store, Touch::Update, Touch::Locked, Touch::Arithmetic];
 
 /// Does the same to both, and compares them after each step.
 fn compare(machine: &Machine, seed: u64, steps: usize) {
@@ -57,7 +58,7 @@ fn compare(machine: &Machine, seed: u64, steps: usize) {
         now += random.below(50_000);
         let cpu = cpus[random.below(cpus.len() as u64) as usize];
         let address = 64 * random.below(5);
-        let touch = TOUCHES[random.below(4) as usize];
+        let touch = TOUCHES[random.below(5) as usize];
         let id = coherence.line(address);
         let naive = lines.entry(address).or_default();
         let hit = coherence.hit(id, cpu, touch.writes());
@@ -71,9 +72,9 @@ fn compare(machine: &Machine, seed: u64, steps: usize) {
         assert_eq!(others, naive.others(cpu));
         let in_memory = naive.cores.is_empty() && !naive.at_home;
         assert_eq!(coherence.is_in_memory(id), in_memory);
-        let queued = random.below(3) == 0;
-        let at = if queued { now.max(coherence.free_at(id)) } else { now };
-        let asks = Asks { cpu, touch, at, queued, memory: 100_000 };
+        let backlog = random.below(3) == 0;
+        let at = if backlog { now.max(coherence.free_at(id)) } else { now };
+        let asks = Asks { cpu, touch, at, queued: backlog, backlog, memory: 100_000 };
         let free = coherence.free_at(id);
         let access = coherence.get(id, &asks);
         assert!(access.done >= at && coherence.free_at(id) >= free);
@@ -84,7 +85,7 @@ fn compare(machine: &Machine, seed: u64, steps: usize) {
         let had = naive.cores.contains_key(&cpu);
         let owner = naive.cores.iter().find(|(_, has)| **has == Has::ToWrite).map(|(cpu, _)| *cpu);
         if touch.writes() && access.source == Source::Home && !access.may_write {
-            assert!(touch == Touch::Locked && coherence.model.far_atomic.is_some());
+            assert!(touch == Touch::Arithmetic && coherence.model.far_atomic.is_some());
             *naive = Naive { cores: BTreeMap::new(), at_home: true };
             continue;
         }
@@ -123,12 +124,12 @@ fn one_writer_or_many_readers_and_every_transfer_has_a_cause() {
 }
 
 #[test]
-fn a_queued_write_occupies_its_line_for_a_share_and_a_read_pays_the_whole_way() {
+fn a_write_with_others_behind_it_takes_a_share_and_a_read_the_whole_way() {
     let machine = Machine::named("epyc-7742-2s").unwrap();
     let mut coherence = Coherence::new(&machine, &[0, 1, 64], 0);
     let id = coherence.line(0);
-    let mut get = |cpu, touch, at, queued| {
-        let asks = Asks { cpu, touch, at, queued, memory: 0 };
+    let mut get = |cpu, touch, at, backlog| {
+        let asks = Asks { cpu, touch, at, queued: backlog, backlog, memory: 0 };
         coherence.get(id, &asks).done - at
     };
     get(0, Touch::Store, 0, false);
@@ -146,7 +147,7 @@ fn the_second_reader_of_a_group_hits_there() {
     let mut coherence = Coherence::new(&machine, &[0, 64, 65], 0);
     let id = coherence.line(0);
     let mut read = |cpu, touch, at| {
-        let asks = Asks { cpu, touch, at, queued: false, memory: 0 };
+        let asks = Asks { cpu, touch, at, queued: false, backlog: false, memory: 0 };
         coherence.get(id, &asks).done - at
     };
     read(0, Touch::Store, 0);

@@ -56,6 +56,13 @@ pub(crate) fn direction(access: OpAccess) -> (bool, bool) {
     }
 }
 
+/// Whether an instruction exchanges memory with a register, by comparison or without.
+fn is_exchange(instruction: &Instruction) -> bool {
+    use Mnemonic::{Cmpxchg, Cmpxchg8b, Cmpxchg16b, Xchg};
+    super::ending::is_locked(instruction)
+        && matches!(instruction.mnemonic(), Xchg | Cmpxchg | Cmpxchg8b | Cmpxchg16b)
+}
+
 /// Recognises a string instruction that repeats.
 pub(crate) fn repeats(instruction: &Instruction) -> Option<Repeat> {
     use Mnemonic::{
@@ -104,7 +111,8 @@ impl Translator {
             let touch = match direction(memory.access()) {
                 (_, false) => Touch::Load,
                 (false, true) => Touch::Store,
-                _ if super::ending::is_locked(instruction) => Touch::Locked,
+                _ if is_exchange(instruction) => Touch::Locked,
+                _ if super::ending::is_locked(instruction) => Touch::Arithmetic,
                 _ => Touch::Update,
             };
             left -= 1;

@@ -99,11 +99,18 @@ pub(crate) enum Touch {
     Store,
     /// It reads and writes.
     Update,
-    /// It reads and writes as one.
+    /// It reads and writes as one, and what it writes is not computed from what it reads.
     Locked,
+    /// It reads and writes as one, adding or the like: what a line's home could do as well.
+    Arithmetic,
 }
 
 impl Touch {
+    /// Whether it is a locked instruction.
+    pub(crate) fn is_locked(self) -> bool {
+        matches!(self, Self::Locked | Self::Arithmetic)
+    }
+
     /// Whether the core must have the line alone.
     #[inline]
     pub(crate) fn writes(self) -> bool {

@@ -1,0 +1,377 @@
+//! What the time model must show without being told: the shapes that published measurements have.
+//! Nothing here was fitted; the figures are those of the machine files.
+
+use core::hint::{black_box, spin_loop};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+use simulator::machine::Distance;
+use simulator::{Machine, Report, Simulation};
+
+#[global_allocator]
+static HEAP: simulator::EngineHeap = simulator::EngineHeap;
+
+const ROME: &str = "epyc-7742-2s";
+const ICE_LAKE: &str = "xeon-8375c-2s";
+
+/// Operations of each thread.
+const OPS: u64 = 200;
+
+fn run(machine: &str, cores: &[u32], body: impl Fn(usize) + Sync) -> Report<()> {
+    let machine = Machine::named(machine).unwrap();
+    let simulation = Simulation::on(&machine).threads(cores.len()).cores(cores).seed(1);
+    simulation.start().unwrap().each(body).unwrap()
+}
+
+fn first(cores: usize) -> Vec<u32> {
+    (0..cores as u32).collect()
+}
+
+/// Picoseconds of all for an operation, while all are at work.
+fn ps_per_op(report: &Report<()>, ops: u64) -> u64 {
+    report.total.time_ps / ops
+}
+
+fn close(one: u64, other: u64, percent: u64) -> bool {
+    one.abs_diff(other) * 100 <= percent * other
+}
+
+fn adds(machine: &str, cores: usize) -> u64 {
+    let sum = CachePadded::new(AtomicU64::new(0));
+    let report = run(machine, &first(cores), |_| {
+        for _ in 0..OPS {
+            black_box(sum.fetch_add(1, Ordering::Relaxed));
+        }
+    });
+    let ops = OPS * cores as u64;
+    assert_eq!(sum.load(Ordering::Relaxed), ops);
+    ps_per_op(&report, ops)
+}
+
+/// A lock of the test's own: what is shown is the model's doing.
+trait Lock: Default + Sync {
+    fn lock(&self, thread: usize);
+    fn unlock(&self, thread: usize);
+}
+
+#[derive(Default)]
+struct TestAndSet(AtomicBool);
+
+impl Lock for TestAndSet {
+    fn lock(&self, _: usize) {
+        while self.0.swap(true, Ordering::Acquire) {}
+    }
+    fn unlock(&self, _: usize) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+#[derive(Default)]
+struct Ticket {
+    next: CachePadded<AtomicU32>,
+    serving: CachePadded<AtomicU32>,
+}
+
+impl Lock for Ticket {
+    fn lock(&self, _: usize) {
+        let mine = self.next.fetch_add(1, Ordering::Relaxed);
+        while self.serving.load(Ordering::Acquire) != mine {
+            spin_loop();
+        }
+    }
+    fn unlock(&self, _: usize) {
+        let next = self.serving.load(Ordering::Relaxed) + 1;
+        self.serving.store(next, Ordering::Release);
+    }
+}
+
+/// The lock of Mellor-Crummey and Scott, with a node for each thread.
+struct Mcs {
+    tail: CachePadded<AtomicUsize>,
+    nodes: Vec<CachePadded<(AtomicUsize, AtomicBool)>>,
+}
+
+const NOBODY: usize = usize::MAX;
+
+impl Default for Mcs {
+    fn default() -> Self {
+        let node = || CachePadded::new((AtomicUsize::new(NOBODY), AtomicBool::new(false)));
+        Self {
+            tail: CachePadded::new(AtomicUsize::new(NOBODY)),
+            nodes: (0..128).map(|_| node()).collect(),
+        }
+    }
+}
+
+impl Lock for Mcs {
+    fn lock(&self, thread: usize) {
+        let (next, waits) = &*self.nodes[thread];
+        next.store(NOBODY, Ordering::Relaxed);
+        waits.store(true, Ordering::Relaxed);
+        let before = self.tail.swap(thread, Ordering::AcqRel);
+        if before != NOBODY {
+            self.nodes[before].0.store(thread, Ordering::Release);
+            while waits.load(Ordering::Acquire) {
+                spin_loop();
+            }
+        }
+    }
+
+    fn unlock(&self, thread: usize) {
+        let next = &self.nodes[thread].0;
+        if next.load(Ordering::Acquire) == NOBODY {
+            let swapped =
+                self.tail.compare_exchange(thread, NOBODY, Ordering::Release, Ordering::Relaxed);
+            if swapped.is_ok() {
+                return;
+            }
+            while next.load(Ordering::Acquire) == NOBODY {
+                spin_loop();
+            }
+        }
+        self.nodes[next.load(Ordering::Acquire)].1.store(false, Ordering::Release);
+    }
+}
+
+/// Picoseconds from one holder to the next.
+fn hand_offs<L: Lock>(machine: &str, cores: usize) -> u64 {
+    let lock = L::default();
+    let data = CachePadded::new(AtomicU64::new(0));
+    let report = run(machine, &first(cores), |thread| {
+        for _ in 0..OPS {
+            lock.lock(thread);
+            data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            lock.unlock(thread);
+        }
+    });
+    let ops = OPS * cores as u64;
+    assert_eq!(data.load(Ordering::Relaxed), ops);
+    ps_per_op(&report, ops)
+}
+
+#[test]
+fn a_stream_of_read_modify_writes_is_nearly_flat() {
+    for machine in [ROME, "epyc-9654-2s", ICE_LAKE, "xeon-8176-8s", "graviton2"] {
+        let [two, many] = [2, 64].map(|cores| adds(machine, cores));
+        println!("{machine}: {two} ps at 2 cores, {many} at 64");
+        assert!(many < 2 * two, "{machine}: {two} {many}");
+    }
+}
+
+#[test]
+fn queue_locks_step_at_borders_and_are_flat_between() {
+    let at = |cores| hand_offs::<Mcs>(ROME, cores);
+    let [group, beyond, most, all] = [4, 16, 64, 128].map(at);
+    println!("mcs: {group} ps in a group, {beyond} and {most} in a socket, {all} in both");
+    assert!(beyond > 3 * group / 2 && all > 6 * most / 5);
+    assert!(close(beyond, most, 10));
+}
+
+#[test]
+fn ticket_locks_step_at_borders_and_decline() {
+    let at = |cores| hand_offs::<Ticket>(ROME, cores);
+    let [group, beyond, many, all] = [4, 8, 64, 128].map(at);
+    println!(
+        "ticket: {group} ps in a group, {beyond} beyond it, {many} in a socket, {all} in both"
+    );
+    assert!(beyond > 2 * group && many > 2 * beyond && all > 3 * many / 2);
+}
+
+#[test]
+fn test_and_set_collapses_across_sockets() {
+    // The same number of threads in one socket and on both: what differs is the border.
+    let one = hand_offs::<TestAndSet>("xeon-8176-8s", 8);
+    let all = hand_offs::<TestAndSet>("xeon-8176-8s", 64);
+    println!("test-and-set: {one} ps with 8 cores, {all} with 64 on three sockets");
+    assert!(all > 4 * one);
+}
+
+/// Counters of so many bytes each, one for each thread; picoseconds of a thread for an increment.
+fn counters<C: Sync + Default>(
+    machine: &str,
+    cores: usize,
+    of: fn(&C) -> &AtomicU64,
+) -> (u64, Report<()>) {
+    let counters: Vec<C> = (0..cores).map(|_| C::default()).collect();
+    let report = run(machine, &first(cores), |thread| {
+        let counter = of(&counters[thread]);
+        for _ in 0..25 * OPS {
+            black_box(counter.fetch_add(1, Ordering::Relaxed));
+            black_box(counter.fetch_add(1, Ordering::Relaxed));
+        }
+    });
+    (report.total.time_ps / (50 * OPS), report)
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct OneLine(AtomicU64);
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Pair(AtomicU64);
+
+#[test]
+fn packed_counters_cost_ten_times_as_much_as_padded_ones() {
+    let (packed, _) = counters::<AtomicU64>(ROME, 64, |counter| counter);
+    let (padded, report) = counters::<Pair>(ROME, 64, |counter| &counter.0);
+    println!("packed {packed} ps, padded {padded} ps");
+    assert!(packed > 10 * padded);
+    // Nobody takes anything from anybody but when all begin.
+    assert!(report.total.transfers.total() < 64 * 20, "{:?}", report.total.transfers);
+}
+
+#[test]
+fn a_line_of_ones_own_is_not_enough_where_pairs_are_fetched() {
+    let transfers = |report: &Report<()>| report.total.transfers.total();
+    let (_, lines) = counters::<OneLine>(ROME, 16, |counter| &counter.0);
+    let (_, pairs) = counters::<Pair>(ROME, 16, |counter| &counter.0);
+    assert!(transfers(&lines) < 2 * transfers(&pairs), "pairs are not fetched");
+    assert!(Machine::named(ICE_LAKE).unwrap().adjacent_line_prefetch());
+    // Two counters, of which one is read by others all the time: each miss on it takes the right
+    // to write the other half from its owner.
+    let apart = |distance: usize| {
+        let words: Vec<Pair> = (0..4).map(|_| Pair::default()).collect();
+        let word = |byte: usize| {
+            // SAFETY: inside of the vector, aligned, and atomics may be shared.
+            unsafe { &*words.as_ptr().byte_add(byte).cast::<AtomicU64>() }
+        };
+        let report = run(ICE_LAKE, &[0, 1, 2], |thread| {
+            for _ in 0..OPS {
+                match thread {
+                    0 => black_box(word(0).fetch_add(1, Ordering::Relaxed)),
+                    1 => black_box(word(0).load(Ordering::Relaxed)),
+                    _ => black_box(word(distance).fetch_add(1, Ordering::Relaxed)),
+                };
+            }
+        });
+        report.cores[2].stall_ps
+    };
+    let (near, far) = (apart(64), apart(128));
+    println!("beside a busy line: {near} ps of waits in a pair, {far} apart");
+    assert!(near > 4 * far);
+}
+
+/// A ring of one producer and one consumer; transfers for an item.
+fn ring(cached: bool) -> f64 {
+    const SLOTS: usize = 64;
+    const ITEMS: usize = 4_000;
+    let slots: Vec<AtomicU64> = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+    let head = CachePadded::new(AtomicUsize::new(0));
+    let tail = CachePadded::new(AtomicUsize::new(0));
+    let report = run(ROME, &[0, 1], |thread| {
+        let mut seen = 0;
+        for i in 0..ITEMS {
+            if thread == 0 {
+                while !cached || i - seen == SLOTS {
+                    seen = head.load(Ordering::Acquire);
+                    if i - seen < SLOTS {
+                        break;
+                    }
+                }
+                slots[i % SLOTS].store(i as u64, Ordering::Relaxed);
+                tail.store(i + 1, Ordering::Release);
+            } else {
+                while !cached || seen == i {
+                    seen = tail.load(Ordering::Acquire);
+                    if seen > i {
+                        break;
+                    }
+                }
+                assert_eq!(slots[i % SLOTS].load(Ordering::Relaxed), i as u64);
+                head.store(i + 1, Ordering::Release);
+            }
+        }
+    });
+    report.total.transfers.total() as f64 / ITEMS as f64
+}
+
+#[test]
+fn a_ring_that_remembers_indices_moves_fewer_lines() {
+    let (plain, cached) = (ring(false), ring(true));
+    println!("transfers for an item: {plain:.2}, with remembered indices {cached:.2}");
+    assert!(plain > 2.0 && cached < plain / 2.0);
+}
+
+/// Two cores take turns; picoseconds from one to the other.
+fn turns(machine: &str, cores: [u32; 2]) -> u64 {
+    const TURNS: u64 = 400;
+    let ball = CachePadded::new(AtomicU64::new(0));
+    let report = run(machine, &cores, |thread| {
+        for turn in 0..TURNS {
+            let mine = 2 * turn + thread as u64;
+            while ball
+                .compare_exchange(mine, mine + 1, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+            {}
+        }
+    });
+    report.total.time_ps / (2 * TURNS)
+}
+
+#[test]
+fn the_model_gives_back_the_transfers_that_it_was_given() {
+    for name in Machine::names() {
+        let machine = Machine::named(name).unwrap();
+        let mut seen = Vec::new();
+        for other in 1..machine.cores() as u32 {
+            let distance = machine.distance(0, other);
+            if seen.contains(&distance) {
+                continue;
+            }
+            seen.push(distance);
+            let (given, got) = (machine.transfer_ps(distance), turns(name, [0, other]));
+            println!("{name} {distance:?}: {given} ps given, {got} ps a turn");
+            // What the two execute in between is in it.
+            let executed = 2 * machine.instructions_ps(3);
+            assert!(got + executed > given && got < given + executed + given / 50, "{name}");
+        }
+        assert!(seen.contains(&Distance::SameL3));
+    }
+}
+
+#[test]
+fn an_owned_line_costs_what_the_file_says() {
+    for name in Machine::names() {
+        let machine = Machine::named(name).unwrap();
+        let sum = CachePadded::new(AtomicU64::new(0));
+        let time = |ops: u64| {
+            let body = |_| {
+                for _ in 0..ops {
+                    black_box(sum.fetch_add(1, Ordering::Relaxed));
+                }
+            };
+            run(name, &[0], body).total
+        };
+        let (some, more) = (time(1_000), time(2_000));
+        let plain =
+            machine.instructions_ps((more.instructions - some.instructions - 1_000) / 1_000);
+        let of_one = (more.time_ps - some.time_ps) / 1_000;
+        assert!(close(of_one, machine.rmw_owned_ps() + plain, 5), "{name}: {of_one} {plain}");
+    }
+}
+
+#[test]
+fn a_larger_table_is_slower_to_walk() {
+    let machine = Machine::named(ROME).unwrap();
+    let (l1, l2, l3) = (machine.l1(), machine.l2(), machine.l3());
+    let walk = |bytes: usize| {
+        let table = vec![1_u8; bytes];
+        let rounds = |rounds: usize| {
+            let body = |_| {
+                for _ in 0..rounds {
+                    for at in (0..bytes).step_by(64) {
+                        black_box(table[at]);
+                    }
+                }
+            };
+            run(ROME, &[0], body).total.stall_ps
+        };
+        (rounds(3) - rounds(2)) / (bytes / 64) as u64
+    };
+    assert_eq!(walk(l1.bytes / 2), 0);
+    assert!(close(walk(l2.bytes / 2), l2.hit_ps, 5));
+    assert!(close(walk(l3.bytes / 2), l3.hit_ps, 5));
+    let memory = walk(2 * l3.bytes);
+    assert!(memory >= machine.memory_local_ps(), "{memory}");
+}
