@@ -77,8 +77,9 @@ fn controls_of_other_crates_are_seen_and_their_cures_help() {
     }
     let cached = json(&["queues/spsc_ring_cached", "--threads", "2"]);
     for line in cached["lines"].as_array().unwrap() {
-        // Slots are handed from one to the other, also from one round to the next.
-        assert!(line["sharing"] == "true" || line["sharing"] == "private", "{line}");
+        // Slots are handed from one to the other, also from one round to the next; where the reader
+        // has caught up, it takes the line of the next slots along.
+        assert!(["true", "mixed", "private"].contains(&line["sharing"].as_str().unwrap()));
         assert_eq!(line["what_if"], Value::Null);
     }
     let one = json(&["counters/atomic", "--threads", "8"]);
@@ -173,7 +174,7 @@ fn files_for_flame_graphs_and_trace_viewers() {
         assert!(takes.parse::<u64>().unwrap() > 0, "{line}");
         assert!(!stack.contains('<') || stack.contains(" as "), "{line}");
     }
-    assert!(folded.contains("work_through;batch;"), "{folded}");
+    assert!(folded.contains("work_through;"), "{folded}");
     let timeline: Value = serde_json::from_slice(&fs::read(timeline).unwrap()).unwrap();
     let events = timeline["traceEvents"].as_array().unwrap();
     let of = |category: &str| events.iter().filter(|event| event["cat"] == category).count();

@@ -107,7 +107,7 @@ fn one_thread_is_counted_to_the_instruction_and_several_do_not_dilute_it() {
 fn distance_costs_time_and_a_seed_chooses_the_interleaving() {
     let near = added(&[0, 1], 1);
     let far = added(&[0, 64], 1);
-    assert!(far.sums.time_ps > 3 * near.sums.time_ps);
+    assert!(far.sums.time_ps > 3 * near.sums.time_ps, "{near:?} {far:?}");
     assert!(far.sums.cross_socket > OPS / 3 && near.sums.cross_socket == 0);
     assert_eq!(added(&[0, 1, 2, 5], 7), added(&[0, 1, 2, 5], 7));
     // Two threads on one core take turns in time slices.

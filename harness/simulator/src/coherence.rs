@@ -117,6 +117,11 @@ impl Coherence {
         }
     }
 
+    /// Lets the jitter begin anew: what was executed before has no influence on it.
+    pub(crate) fn begin(&mut self, seed: u64) {
+        self.random = seed;
+    }
+
     fn slot(&self, line: u64) -> usize {
         let mask = self.index.len() - 1;
         let mut slot = (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & mask;

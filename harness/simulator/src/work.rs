@@ -213,6 +213,7 @@ fn start(engine: &mut Engine, lenders: &[Lender], begin: Begin) -> Result<(), Bo
     engine.vacate();
     engine.unfinished = begin.threads;
     engine.window = None;
+    engine.coherence.begin(begin.seed);
     if let Some(lines) = &mut engine.lines {
         lines.begin(begin.time);
     }
