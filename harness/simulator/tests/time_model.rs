@@ -211,6 +211,11 @@ struct OneLine(AtomicU64);
 #[repr(align(128))]
 struct Pair(AtomicU64);
 
+/// Two lines that are fetched together.
+#[derive(Default)]
+#[repr(align(128))]
+struct Two([OneLine; 2]);
+
 #[test]
 fn packed_counters_cost_ten_times_as_much_as_padded_ones() {
     let (packed, _) = counters::<AtomicU64>(ROME, 64, |counter| counter);
@@ -230,24 +235,21 @@ fn a_line_of_ones_own_is_not_enough_where_pairs_are_fetched() {
     assert!(Machine::named(ICE_LAKE).unwrap().adjacent_line_prefetch());
     // Two counters, of which one is read by others all the time: each miss on it takes the right
     // to write the other half from its owner.
-    let apart = |distance: usize| {
-        let words: Vec<Pair> = (0..4).map(|_| Pair::default()).collect();
-        let word = |byte: usize| {
-            // SAFETY: inside of the vector, aligned, and atomics may be shared.
-            unsafe { &*words.as_ptr().byte_add(byte).cast::<AtomicU64>() }
-        };
+    let apart = |lines: usize| {
+        let pairs: [Two; 2] = Default::default();
+        let word = |line: usize| &pairs[line / 2].0[line % 2].0;
         let report = run(ICE_LAKE, &[0, 1, 2], |thread| {
             for _ in 0..OPS {
                 match thread {
                     0 => black_box(word(0).fetch_add(1, Ordering::Relaxed)),
                     1 => black_box(word(0).load(Ordering::Relaxed)),
-                    _ => black_box(word(distance).fetch_add(1, Ordering::Relaxed)),
+                    _ => black_box(word(lines).fetch_add(1, Ordering::Relaxed)),
                 };
             }
         });
         report.cores[2].stall_ps
     };
-    let (near, far) = (apart(64), apart(128));
+    let (near, far) = (apart(1), apart(2));
     println!("beside a busy line: {near} ps of waits in a pair, {far} apart");
     assert!(near > 4 * far);
 }
