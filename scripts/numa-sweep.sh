@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # From a fresh clone to a measured sweep: checks and installs what is missing, builds, and measures
-# counters, locks, queues and arenas over the cores and nodes of this machine. Writes the records and
-# a report, and says where they are.
+# counters, locks, queues and arenas over the cores and nodes of this machine; then goes on to the 128
+# simulated cores of another one. Writes the records and a report, and says where they are.
 #
-#   scripts/numa-sweep.sh            about three minutes after building (--quick, the default)
+#   scripts/numa-sweep.sh            about five minutes after building (--quick, the default)
 #   scripts/numa-sweep.sh --full     longer points, more placements, threads beyond the CPUs
+#   scripts/numa-sweep.sh --native-only
+#                                    this machine alone
 #   scripts/numa-sweep.sh --program FILE
 #                                    with a program made by scripts/package.sh: builds nothing,
 #                                    needs neither Rust nor root
@@ -13,11 +15,16 @@
 set -euo pipefail
 
 mode=quick
+simulates=yes
 manycore=
 while :; do
     case "${1:-}" in
     --quick | --full)
         mode=${1#--}
+        shift
+        ;;
+    --native-only)
+        simulates=
         shift
         ;;
     --program)
@@ -78,6 +85,8 @@ for word in "$@"; do
     case $word in
     --out=*) out=${word#--out=} ;;
     --dry-run | --json | --help | -h) measures= ;;
+    # The caller has an engine or threads of its own in mind.
+    --engine | --engine=* | --threads | --threads=*) simulates= ;;
     esac
     previous=$word
 done
@@ -87,10 +96,41 @@ if [ -z "$out" ]; then
     set -- "$@" --out "$out"
 fi
 
+# Sweeps the simulated machine: of the words given, those count that say what is done, and where the
+# records go.
+simulated() {
+    local words=() word='' takes=
+    for word in "$@"; do
+        if [ -n "$takes" ]; then
+            words+=("$word")
+            takes=
+            continue
+        fi
+        case $word in
+        --primitive | --variant | --critical-ns | --think-ns | --read-percent | --capacity | \
+            --element-bytes | --alloc-bytes | --seed | --out)
+            words+=("$word")
+            takes=yes
+            ;;
+        --primitive=* | --variant=* | --critical-ns=* | --think-ns=* | --read-percent=* | \
+            --capacity=* | --element-bytes=* | --alloc-bytes=* | --seed=* | --out=* | \
+            --resume | --quiet)
+            words+=("$word")
+            ;;
+        esac
+    done
+    local ops=128
+    [ "$mode" = quick ] || ops=1024
+    "$manycore" sweep --engine simulated --threads 2,8,32,64,128 --ops "$ops" "${words[@]}"
+}
+
 # Ctrl-C ends the sweep, which keeps what was measured; the report is written all the same.
 trap : INT
 status=0
 "$manycore" sweep "$@" || status=$?
+if [ "$status" = 0 ] && [ -n "$simulates" ]; then
+    simulated "$@" || echo "the simulated part is not whole (status $?); what there is of it is kept" >&2
+fi
 trap - INT
 if [ "$status" = 0 ] || [ "$status" = 130 ]; then
     report=${out%.jsonl}.html

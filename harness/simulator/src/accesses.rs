@@ -170,20 +170,20 @@ impl Engine {
         }
         let bound = self.coherence.model.near_grants;
         let next = self.waiting.next(list, bound, |cpu| self.coherence.nearness(id, cpu));
-        if let Some(request) = next {
+        if let Some((place, request)) = next {
             let at = self.core_of_rank[request.rank as usize] as usize;
             if request.write && self.wakes_spinners(at, slot, &[(line, 1, true)], now) {
                 self.wait_for_turns();
                 self.queue.set(now, slot);
                 return Ok(());
             }
-            self.waiting.grant(list, request);
+            self.waiting.grant(list, place);
             self.granted(at, list, now)?;
             if !request.write {
                 let mut readers = core::mem::take(&mut self.readers);
-                let group = self.machine.l3_of(request.cpu);
-                let machine = &self.machine;
-                self.waiting.readers(list, |cpu| machine.l3_of(cpu) == group, &mut readers);
+                let coherence = &self.coherence;
+                let group = coherence.group_of(request.cpu);
+                self.waiting.readers(list, |cpu| coherence.group_of(cpu) == group, &mut readers);
                 for reader in &readers {
                     let at = self.core_of_rank[reader.rank as usize] as usize;
                     self.granted(at, list, now)?;
@@ -253,6 +253,7 @@ impl Engine {
     fn wait_for_lines(&mut self, id: LineId, line: u64) {
         let mut foreseen = core::mem::take(&mut self.foreseen);
         let free = self.coherence.free_at(id);
+        foreseen.sort_unstable_by_key(|one| (one.time, one.core));
         for Foreseen { core, time } in foreseen.drain(..) {
             if time < free {
                 self.cores[core].spin.goes_on();
@@ -413,6 +414,12 @@ impl Engine {
         turn: Turn,
     ) -> Time {
         let Turn { now, asked, queued, backlog } = turn;
+        if let Some(owner) = self.coherence.owner(id) {
+            let owner = self.core_of_cpu[owner as usize] as usize;
+            if self.caches.find(self.cores[owner].reach, line) == Level::Memory {
+                self.coherence.written_back(id);
+            }
+        }
         let memory =
             if self.coherence.is_in_memory(id) { self.first_read(at, id, line, now) } else { 0 };
         let Self { cores, coherence, core_of_cpu, .. } = self;
@@ -495,7 +502,8 @@ impl Engine {
         let core = &self.cores[at];
         let line = lines::real(line);
         let node = self.kernel.touch(line / PAGE_BYTES, core.thread.unwrap_or(0), core.cpu).into();
-        let socket = self.machine.socket_of(core.cpu);
-        self.bandwidth.wait(at, socket, node, now) + self.machine.memory_ps(core.cpu, node)
+        let (cpu, socket) = (core.cpu, self.machine.socket_of(core.cpu));
+        self.cores[at].counts.remote_reads += u64::from(node != self.machine.node_of(cpu));
+        self.bandwidth.wait(at, socket, node, now) + self.machine.memory_ps(cpu, node)
     }
 }

@@ -93,6 +93,8 @@ pub(crate) struct Coherence {
     /// The state of the jitter.
     random: u64,
     neighbours: Neighbours,
+    /// The L3 group of each core.
+    groups: Vec<u32>,
     /// From address to index: open addressing.
     index: Vec<(u64, u32)>,
     lines: Vec<Line>,
@@ -110,6 +112,7 @@ impl Coherence {
             machine: machine.clone(),
             random: seed,
             neighbours: Neighbours::new(machine, cpus, words),
+            groups: (0..machine.cores() as u32).map(|cpu| machine.l3_of(cpu) as u32).collect(),
             index: vec![(0, 0); 1 << 12],
             lines: vec![NEW_LINE],
             sharers: vec![0; words],
@@ -217,16 +220,28 @@ impl Coherence {
 
     /// How far a core is from the one that had the line last: under the same L3, on the same
     /// socket, or farther.
-    pub(crate) fn nearness(&self, line: LineId, cpu: u32) -> u32 {
-        let last = self.lines[line.0 as usize].last;
-        if last == NONE {
-            return 0;
+    pub(crate) fn nearness(&self, line: LineId, cpu: u32) -> u8 {
+        match self.lines[line.0 as usize].last {
+            NONE => 0,
+            last => self.neighbours.nearness(last, cpu),
         }
-        match self.machine.distance(last, cpu) {
-            Distance::Same | Distance::Smt | Distance::SameL3 => 0,
-            Distance::SameSocket => 1,
-            Distance::CrossSocket => 2,
-        }
+    }
+
+    /// Gives the core that may write a line.
+    pub(crate) fn owner(&self, line: LineId) -> Option<u32> {
+        let owner = self.lines[line.0 as usize].owner;
+        (owner != NONE).then_some(owner)
+    }
+
+    /// A line has left its owner's caches.
+    pub(crate) fn written_back(&mut self, line: LineId) {
+        self.lines[line.0 as usize].owner = NONE;
+        self.sharers[line.0 as usize * self.words..][..self.words].fill(0);
+    }
+
+    /// Gives the L3 group of a core.
+    pub(crate) fn group_of(&self, cpu: u32) -> u32 {
+        self.groups[cpu as usize]
     }
 
     /// Whether the line comes from memory.
@@ -386,6 +401,12 @@ impl Neighbours {
             }
         }
         Self { words, sets }
+    }
+
+    /// Whether two cores share an L3, or a socket, or neither.
+    fn nearness(&self, cpu: u32, other: u32) -> u8 {
+        let has = |kept: usize| self.set(cpu, kept)[other as usize / 64] >> (other % 64) & 1;
+        2 - (has(1) + has(2)) as u8
     }
 
     fn set(&self, cpu: u32, kept: usize) -> &[u64] {

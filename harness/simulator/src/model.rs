@@ -69,7 +69,7 @@ impl Model {
 
     /// How long a core keeps a line that it got to write, before it answers others.
     pub(crate) fn keeps(&self, random: u64) -> Time {
-        (self.kept + (random >> 32) % 1024) / 1024 * self.one
+        (self.kept + (random >> 54)) / 1024 * self.one
     }
 
     /// A transfer to a core that will write. Measured ones, of two cores that take turns, have in
@@ -85,7 +85,7 @@ impl Model {
 
     /// A time as it is this time: regular times would let cores resonate.
     pub(crate) fn jittered(&self, time: Time, random: u64) -> Time {
-        let share = random % (2 * self.jitter + 1);
+        let share = ((random & 0xffff_ffff) * (2 * self.jitter + 1)) >> 32;
         time - time * self.jitter / 1024 + time * share / 1024
     }
 }

@@ -42,6 +42,8 @@ pub struct Counts {
     pub invalidations: u64,
     /// Lines that came from memory.
     pub memory_reads: u64,
+    /// Of these, lines from the memory of another node than the core's.
+    pub remote_reads: u64,
     /// Time that accesses waited for lines, in picoseconds.
     pub stall_ps: u64,
     /// Time that stores had to be seen by others first, before a locked instruction or for room in
@@ -81,6 +83,7 @@ impl AddAssign for Counts {
         self.upgrades += other.upgrades;
         self.invalidations += other.invalidations;
         self.memory_reads += other.memory_reads;
+        self.remote_reads += other.remote_reads;
         self.stall_ps += other.stall_ps;
         self.drain_ps += other.drain_ps;
         self.idle_ps += other.idle_ps;

@@ -26,6 +26,7 @@ struct List {
     line: LineId,
     /// The line's address.
     address: u64,
+    /// Oldest first.
     requests: Vec<Request>,
     /// Grants in a row that passed over an older request.
     passed_over: u32,
@@ -53,7 +54,10 @@ impl Waiting {
 
     /// Lets a core wait.
     pub(crate) fn join(&mut self, list: usize, request: Request) {
-        self.lists[list].requests.push(request);
+        let requests = &mut self.lists[list].requests;
+        let older = |other: &Request| (other.since, other.rank) < (request.since, request.rank);
+        let place = requests.iter().rposition(older).map_or(0, |place| place + 1);
+        requests.insert(place, request);
     }
 
     /// Gives a list up, for which nobody waits any more.
@@ -71,29 +75,37 @@ impl Waiting {
         self.lists[list].requests.is_empty()
     }
 
-    /// Gives the request whose turn it is: `nearness` says how far a core is from the line.
+    /// Gives the request whose turn it is, by its place: `nearness` says how far a core is from the
+    /// line, from 0 on.
     pub(crate) fn next(
         &self,
         list: usize,
         bound: u32,
-        nearness: impl Fn(u32) -> u32,
-    ) -> Option<Request> {
+        nearness: impl Fn(u32) -> u8,
+    ) -> Option<(usize, Request)> {
         let List { requests, passed_over, .. } = &self.lists[list];
-        let oldest = requests.iter().min_by_key(|request| (request.since, request.rank))?;
+        let mut best = (0, *requests.first()?);
         if *passed_over >= bound {
-            return Some(*oldest);
+            return Some(best);
         }
-        let key = |request: &&Request| (nearness(request.cpu), request.since, request.rank);
-        requests.iter().min_by_key(key).copied()
+        let mut nearest = u8::MAX;
+        for (place, request) in requests.iter().enumerate() {
+            let far = nearness(request.cpu);
+            if far < nearest {
+                (nearest, best) = (far, (place, *request));
+                if far == 0 {
+                    break;
+                }
+            }
+        }
+        Some(best)
     }
 
     /// Takes a request out that is granted.
-    pub(crate) fn grant(&mut self, list: usize, granted: Request) {
+    pub(crate) fn grant(&mut self, list: usize, place: usize) {
         let List { requests, passed_over, .. } = &mut self.lists[list];
-        requests.retain(|request| request.rank != granted.rank);
-        let older =
-            |request: &Request| (request.since, request.rank) < (granted.since, granted.rank);
-        *passed_over = if requests.iter().any(older) { *passed_over + 1 } else { 0 };
+        requests.remove(place);
+        *passed_over = if place > 0 { *passed_over + 1 } else { 0 };
     }
 
     /// Takes the reads out that `together` says are served with one that was granted, oldest first.
@@ -111,7 +123,6 @@ impl Waiting {
             }
             !goes
         });
-        into.sort_unstable_by_key(|request| (request.since, request.rank));
     }
 
     /// Takes a core out, wherever it waits.
@@ -136,10 +147,10 @@ mod tests {
         let list = waiting.begin(LineId::first(), 64);
         waiting.join(list, request(1, 100));
         (2..9).for_each(|since| waiting.join(list, request(since, since as u32)));
-        let far = |cpu: u32| u32::from(cpu >= 100);
+        let far = |cpu: u32| u8::from(cpu >= 100);
         let mut order = Vec::new();
-        while let Some(next) = waiting.next(list, 3, far) {
-            waiting.grant(list, next);
+        while let Some((place, next)) = waiting.next(list, 3, far) {
+            waiting.grant(list, place);
             order.push(next.cpu);
         }
         assert_eq!(order, [2, 3, 4, 100, 5, 6, 7, 8]);
@@ -157,7 +168,7 @@ mod tests {
         waiting.readers(list, |cpu| cpu < 64, &mut read);
         assert_eq!(read.iter().map(|request| request.cpu).collect::<Vec<_>>(), [2, 1]);
         waiting.withdraw(70);
-        assert_eq!(waiting.next(list, 8, |_| 0).unwrap().cpu, 3);
+        assert_eq!(waiting.next(list, 8, |_| 0).unwrap().1.cpu, 3);
     }
 
     #[test]
@@ -165,8 +176,8 @@ mod tests {
         let mut waiting = Waiting::default();
         let list = waiting.begin(LineId::first(), 0);
         waiting.join(list, request(1, 1));
-        let granted = waiting.next(list, 8, |_| 0).unwrap();
-        waiting.grant(list, granted);
+        let (place, _) = waiting.next(list, 8, |_| 0).unwrap();
+        waiting.grant(list, place);
         waiting.end(list);
         assert_eq!(waiting.begin(LineId::first(), 64), list);
         assert_eq!(waiting.line(list), (LineId::first(), 64));

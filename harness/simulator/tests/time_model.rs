@@ -377,3 +377,66 @@ fn a_larger_table_is_slower_to_walk() {
     let memory = walk(2 * l3.bytes);
     assert!(memory >= machine.memory_local_ps(), "{memory}");
 }
+
+#[test]
+fn reads_of_another_nodes_memory_are_counted() {
+    const BYTES: usize = 64 << 12;
+    let machine = Machine::named(ROME).unwrap();
+    let read = |cores: [u32; 2]| {
+        let simulation = Simulation::on(&machine).threads(2).cores(&cores);
+        let mut session = simulation.start().unwrap();
+        // So much comes from the kernel: the first touch of a page decides where it lies.
+        let made = session.once(|| {
+            let mut table = vec![0_u8; 64 << 20];
+            table[..BYTES].iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+            table
+        });
+        let table = made.unwrap().results.remove(0);
+        let report = session.each(|thread| {
+            for line in (0..BYTES).step_by(64).filter(|line| thread == 1 && line % 4096 > 64) {
+                black_box(table[line]);
+            }
+        });
+        report.unwrap().cores[1]
+    };
+    let (near, far) = (read([0, 1]), read([0, 64]));
+    let lines = 64 * 62;
+    assert_eq!(near.remote_reads, 0);
+    assert!((lines..lines + 64).contains(&far.remote_reads), "{far:?}");
+    assert!(far.memory_reads >= far.remote_reads);
+    let longer = machine.memory_remote_ps() - machine.memory_local_ps();
+    assert!(far.stall_ps > near.stall_ps + lines * longer / 2, "{far:?} {near:?}");
+}
+
+#[test]
+fn what_has_left_its_writers_caches_comes_from_memory() {
+    let machine = Machine::named(ROME).unwrap();
+    let bytes = 2 * (machine.l2().bytes + machine.l3().bytes);
+    let mut session = Simulation::on(&machine).threads(2).cores(&[0, 64]).start().unwrap();
+    let table: Box<[AtomicU64]> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
+    let walk = |end: usize, write: bool| {
+        for word in table[..end / 8].iter().step_by(8) {
+            match write {
+                true => word.store(1, Ordering::Relaxed),
+                false => drop(black_box(word.load(Ordering::Relaxed))),
+            }
+        }
+    };
+    let mut of = |thread: usize, end: usize, write: bool| {
+        let report = session
+            .each(|at| {
+                if at == thread {
+                    walk(end, write)
+                }
+            })
+            .unwrap();
+        report.cores[thread]
+    };
+    of(0, bytes, true);
+    let read = of(1, bytes / 4, false);
+    let lines = bytes as u64 / 4 / 64;
+    assert!(read.memory_reads >= lines && read.transfers.total() < lines / 50, "{read:?}");
+    of(0, 1 << 14, true);
+    let read = of(1, 1 << 14, false);
+    assert!(read.transfers.cross_socket >= 1 << 8, "{read:?}");
+}
