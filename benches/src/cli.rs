@@ -110,6 +110,9 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     /// Measure this host into a machine file that can be simulated
     #[command(after_help = crate::calibrate_command::HELP)]
     Calibrate(crate::calibrate_command::CalibrateArgs),
+    /// Compare simulated times with published measurements that set no figure of a machine
+    #[command(after_help = crate::validate_command::HELP)]
+    Validate(crate::validate_command::ValidateArgs),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]

@@ -26,6 +26,8 @@ mod sweep_records;
 mod table;
 mod target;
 mod topology_command;
+mod validate_command;
+mod validation_loops;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::List(arguments) => list::run(&arguments),
         Command::Machines(arguments) => machines_command::run(&arguments),
         Command::Calibrate(arguments) => calibrate_command::run(&arguments),
+        Command::Validate(arguments) => validate_command::run(&arguments),
         Command::Count(arguments) => count_command::run(&arguments),
         Command::Measured(arguments) => measured_command::run(&arguments),
         Command::Simulated(arguments) => simulated_command::run(&arguments),

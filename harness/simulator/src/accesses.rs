@@ -63,16 +63,27 @@ impl Engine {
         let id = self.coherence.line(line);
         let core = &mut self.cores[at];
         let write = wanted.touch.writes();
-        if let Some(owns) = self.coherence.hit(id, core.cpu, write) {
-            return self.has_line(at, exit, wanted, owns);
-        }
         let mut now = core.time - Time::from(wanted.remaining);
-        if wanted.touch.is_locked() && core.drained > now {
-            // What the core has stored must be seen first.
-            let stall = core.drained - now;
-            core.time += stall;
-            core.counts.drain_ps += stall;
-            now += stall;
+        let hit = self.coherence.hit(id, core.cpu, write);
+        // What the core has stored must be seen before a locked instruction: all of it if that
+        // misses, and what is under way to its line in any case.
+        let seen = match hit {
+            Some(_) => self.coherence.ready_at(id),
+            None => core.drained,
+        };
+        if wanted.touch.is_locked() && seen > now {
+            core.counts.drain_ps += seen - now;
+            core.time += seen - now;
+            now = seen;
+        }
+        if let Some(owns) = hit {
+            if seen > now {
+                // The store is still in the buffer, and so is what a load finds.
+                let Wanted { address, bytes, .. } = wanted;
+                self.touched(at, exit, &[(address, bytes.into(), write)]);
+                return Next::Go;
+            }
+            return self.has_line(at, exit, wanted, owns);
         }
         if now >= self.limit {
             return self.wait_for_turn(at, exit, now);
@@ -446,6 +457,8 @@ impl Engine {
         let core = &mut cores[at];
         if touch.writes() && !may_write {
             core.context.may_not(line, true); // done at the line's home
+        } else if touch == Touch::Store {
+            core.context.may_not(line, true); // asked for again when it is there
         } else {
             core.context.may(line, may_write);
         }

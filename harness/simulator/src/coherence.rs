@@ -60,6 +60,8 @@ struct Line {
     last: u32,
     /// When the line can be asked for again.
     free: Time,
+    /// When the line is there that a store asked for.
+    ready: Time,
     /// The list of those who wait for it.
     queue: u32,
     /// The socket of its home.
@@ -69,7 +71,7 @@ struct Line {
 }
 
 const NEW_LINE: Line =
-    Line { owner: NONE, last: NONE, free: 0, queue: NONE, home: 0, at_home: false };
+    Line { owner: NONE, last: NONE, free: 0, ready: 0, queue: NONE, home: 0, at_home: false };
 
 /// One who asks for a line.
 #[derive(Debug, Clone, Copy)]
@@ -202,6 +204,11 @@ impl Coherence {
         self.lines[line.0 as usize].free
     }
 
+    /// When a line is there that its core did not wait for.
+    pub(crate) fn ready_at(&self, line: LineId) -> Time {
+        self.lines[line.0 as usize].ready
+    }
+
     /// Keeps a line where it is until an access has been executed.
     pub(crate) fn keep_until(&mut self, line: LineId, time: Time) {
         let line = &mut self.lines[line.0 as usize];
@@ -258,7 +265,9 @@ impl Coherence {
     pub(crate) fn get(&mut self, id: LineId, asks: &Asks) -> Access {
         self.random = mix(self.random);
         let access = if asks.touch.writes() { self.write(id, asks) } else { self.read(id, asks) };
-        self.lines[id.0 as usize].last = asks.cpu;
+        let line = &mut self.lines[id.0 as usize];
+        line.last = asks.cpu;
+        line.ready = if asks.touch == Touch::Store { access.done } else { 0 };
         access
     }
 

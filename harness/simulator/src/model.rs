@@ -38,7 +38,7 @@ impl Model {
             distance => machine.transfer_ps(distance),
         });
         let queued = share(machine.rmw_queue_ratio());
-        let one = 5 * machine.rmw_owned_ps() / 4;
+        let one = 3 * machine.rmw_owned_ps() / 2;
         let far = transfer[Distance::SameL3 as usize] * queued / 1024;
         Self {
             transfer,

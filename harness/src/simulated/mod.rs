@@ -39,7 +39,9 @@ pub use points::{Settings, run};
 pub use simulator::machine::{
     Confidence, Distance, Figure, FigureValue, MAX_CORES, Machine, MachineError,
 };
-pub use simulator::{Apart, EngineHeap, Error, Event, HotLine, LineReport, Sharing, Stack, Wait};
+pub use simulator::{
+    Apart, EngineHeap, Error, Event, HotLine, LineReport, Sharing, Simulation, Stack, Wait,
+};
 
 /// The machine that is simulated when none is named.
 pub const DEFAULT_MACHINE: &str = "epyc-7742-2s";

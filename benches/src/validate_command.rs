@@ -1,0 +1,248 @@
+//! `manycore validate`: simulated times beside published ones that set no figure of a machine file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use harness::report::number::short;
+use harness::simulated::Machine;
+use serde_json::json;
+
+use crate::exit::Failure;
+use crate::stdout;
+use crate::validation_loops::ns_per_op;
+
+pub(crate) const HELP: &str = "\
+Examples:
+  manycore validate
+      every published value beside the simulated one, and how far they are apart
+  manycore validate --machine graviton2
+  manycore validate --out docs/validation.md
+      the same as a page
+
+Published values are nanoseconds between two operations of all threads together. Values that set a
+figure of a machine file are not among them.
+Exit codes: 0 done, 1 failed, 2 no such machine";
+
+/// Published measurements: machine, loop, threads, nanoseconds, source.
+const POINTS: &str = include_str!("validation.csv");
+
+/// What the model is thought to lack where values do not hold: machine, loop, what.
+const LACKING: [(&str, &str, &str); 5] = [
+    (
+        "graviton2",
+        "add",
+        "the share of a transfer that an atomic takes at its home is assumed for this machine",
+    ),
+    (
+        "graviton2",
+        "cas_add",
+        "a load of a line that another core has written brings it to be read only, and the exchange \
+         that follows asks again; the machine may hand it over to be written at once",
+    ),
+    (
+        "graviton2",
+        "mutex",
+        "published was the C library's mutex, simulated is the standard library's, which spins \
+         before it sleeps; the kernel's costs are assumed",
+    ),
+    (
+        "graviton2",
+        "ticket",
+        "reads of many waiters of one group are served together; on a mesh they may queue",
+    ),
+    ("graviton2", "tas", "how long a core keeps a line is assumed for this machine"),
+];
+
+/// How far apart two times may be, as a factor: in a socket, and across.
+const MARKS: [f64; 2] = [1.5, 2.0];
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Only this machine
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// Write a page in Markdown
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print JSON, one value a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A published value with the simulated one.
+#[derive(Debug)]
+struct Compared {
+    machine: &'static str,
+    name: &'static str,
+    threads: usize,
+    published: f64,
+    simulated: f64,
+    /// Whether the threads are on several sockets.
+    across: bool,
+    source: &'static str,
+}
+
+impl Compared {
+    fn ratio(&self) -> f64 {
+        self.simulated / self.published
+    }
+
+    fn holds(&self) -> bool {
+        let mark = MARKS[usize::from(self.across)];
+        (1.0 / mark..=mark).contains(&self.ratio())
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no such machine, a loop cannot be simulated, or the page cannot be written.
+pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Failure> {
+    let wanted = arguments.machine.as_deref();
+    if let Some(name) = wanted
+        && !points().any(|point| point[0] == name)
+    {
+        let mut names: Vec<&str> = points().map(|point| point[0]).collect();
+        names.dedup();
+        let names = names.join(", ");
+        let message = format!("nothing was published here of `{name}`; of these it was: {names}");
+        return Err(Failure::Usage(message));
+    }
+    let mut compared = Vec::new();
+    for point in points().filter(|point| wanted.is_none_or(|name| point[0] == name)) {
+        compared.push(compare(point)?);
+    }
+    if arguments.json {
+        let lines: Vec<String> = compared.iter().map(json_line).collect();
+        stdout::print(&lines.join("\n"))?;
+    } else {
+        stdout::print(&page(&compared))?;
+    }
+    if let Some(path) = &arguments.out {
+        fs::write(path, page(&compared))
+            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// The table's rows: machine, loop, threads, nanoseconds, source.
+fn points() -> impl Iterator<Item = [&'static str; 5]> {
+    POINTS.lines().skip(1).filter_map(|line| {
+        let mut fields = line.splitn(5, ',');
+        let mut field = || fields.next().map(|field| field.trim_matches('"'));
+        Some([field()?, field()?, field()?, field()?, field()?])
+    })
+}
+
+fn compare(point: [&'static str; 5]) -> Result<Compared, Failure> {
+    let [machine, name, threads, published, source] = point;
+    let failed = |what: &str| Failure::Failed(format!("{machine}, {name}, {threads}: {what}"));
+    let known = Machine::named(machine).map_err(|error| failed(&error.to_string()))?;
+    let threads: usize = threads.parse().map_err(|_| failed("not a number of threads"))?;
+    let published: f64 = published.parse().map_err(|_| failed("not a time"))?;
+    let simulated = ns_per_op(&known, name, threads).ok_or_else(|| failed("no such loop"))?;
+    let simulated = simulated.map_err(|reason| failed(&reason))?;
+    let across = known.socket_of(threads as u32 - 1) > 0;
+    Ok(Compared { machine, name, threads, published, simulated, across, source })
+}
+
+fn json_line(one: &Compared) -> String {
+    json!({
+        "machine": one.machine,
+        "loop": one.name,
+        "threads": one.threads,
+        "published_ns": one.published,
+        "simulated_ns": one.simulated,
+        "ratio": one.ratio(),
+        "holds": one.holds(),
+        "source": one.source,
+    })
+    .to_string()
+}
+
+/// Describes what came of it.
+fn page(compared: &[Compared]) -> String {
+    let mut page = "\
+# Simulated times against published ones
+
+Written by `manycore validate --out docs/validation.md`. Times are nanoseconds between two operations
+of all threads together. Published values set no figure of a machine file. A value holds if it is
+within a factor of 1.5 in a socket and of 2 across sockets.
+"
+    .to_owned();
+    let held = compared.iter().filter(|one| one.holds()).count();
+    let _ = writeln!(page, "\n{held} of {} values hold.", compared.len());
+    let mut groups: BTreeMap<(&str, &str), Vec<&Compared>> = BTreeMap::new();
+    for one in compared {
+        groups.entry((one.machine, one.name)).or_default().push(one);
+    }
+    for ((machine, name), rows) in &groups {
+        let source = rows.first().map_or("", |one| one.source);
+        let _ = write!(
+            page,
+            "\n## {machine}: {name}\n\nSource: {source}. On average off by a factor of {:.2}.\n\n\
+             | threads | published | simulated | ratio | holds |\n|---:|---:|---:|---:|---|\n",
+            off(rows),
+        );
+        for one in rows {
+            let _ = writeln!(
+                page,
+                "| {} | {} | {} | {:.2} | {} |",
+                one.threads,
+                short(one.published),
+                short(one.simulated),
+                one.ratio(),
+                if one.holds() { "yes" } else { "no" },
+            );
+        }
+        let lacking = LACKING.iter().find(|lacking| (lacking.0, lacking.1) == (*machine, *name));
+        if let Some((_, _, what)) = lacking
+            && rows.iter().any(|one| !one.holds())
+        {
+            let _ = writeln!(page, "\nWhat may be lacking: {what}.");
+        }
+    }
+    let ranks = ranks(compared);
+    if !ranks.is_empty() {
+        page.push_str("\n## Order of the loops\n\nSpearman's rank correlation over the loops of a machine.\n\n| machine | threads | loops | correlation |\n|---|---:|---:|---:|\n");
+        for (machine, threads, loops, correlation) in ranks {
+            let _ = writeln!(page, "| {machine} | {threads} | {loops} | {correlation:.2} |");
+        }
+    }
+    page
+}
+
+/// The factor by which values are off, on the geometric average.
+fn off(rows: &[&Compared]) -> f64 {
+    let sum: f64 = rows.iter().map(|one| one.ratio().ln().abs()).sum();
+    (sum / rows.len() as f64).exp()
+}
+
+/// Spearman's rank correlation for each machine and number of threads from 8 on, of three loops and
+/// more.
+fn ranks(compared: &[Compared]) -> Vec<(&'static str, usize, usize, f64)> {
+    let mut groups: BTreeMap<(&str, usize), Vec<&Compared>> = BTreeMap::new();
+    for one in compared.iter().filter(|one| one.threads >= 8) {
+        groups.entry((one.machine, one.threads)).or_default().push(one);
+    }
+    let groups = groups.into_iter().filter(|(_, rows)| rows.len() >= 3);
+    groups
+        .map(|((machine, threads), rows)| {
+            let published = places(&rows, |one| one.published);
+            let simulated = places(&rows, |one| one.simulated);
+            let n = rows.len() as f64;
+            let squares: f64 =
+                published.iter().zip(&simulated).map(|(a, b)| (a - b) * (a - b)).sum();
+            (machine, threads, rows.len(), 1.0 - 6.0 * squares / (n * (n * n - 1.0)))
+        })
+        .collect()
+}
+
+/// The place of each value among all.
+fn places(rows: &[&Compared], value: fn(&Compared) -> f64) -> Vec<f64> {
+    let before = |one: &Compared| rows.iter().filter(|other| value(other) < value(one)).count();
+    rows.iter().map(|one| before(one) as f64).collect()
+}
