@@ -80,7 +80,10 @@ fn controls_of_other_crates_are_seen_and_their_cures_help() {
         // Slots are handed from one to the other, also from one round to the next; where the reader
         // has caught up, it takes the line of the next slots along.
         assert!(["true", "mixed", "private"].contains(&line["sharing"].as_str().unwrap()));
-        assert_eq!(line["what_if"], Value::Null);
+        if line["what_if"] != Value::Null {
+            let saved = saved(&cached["figures"], &line["what_if"], "transfers_per_op");
+            assert!(saved < 0.5, "nothing is wrong with it: {line}");
+        }
     }
     let one = json(&["counters/atomic", "--threads", "8"]);
     assert_eq!(one["lines"][0]["sharing"], "true");

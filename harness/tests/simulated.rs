@@ -89,7 +89,8 @@ fn one_thread_is_counted_to_the_instruction_and_several_do_not_dilute_it() {
     let many: Vec<u32> = (0..16).collect();
     let crowd = added(&many, 1);
     let ops: u64 = crowd.ops.iter().sum();
-    assert!(crowd.ops.iter().all(|ops| (990..=1010).contains(ops)), "{:?}", crowd.ops);
+    // Who is near to the line comes first, within bounds.
+    assert!(crowd.ops.iter().all(|ops| (800..=1200).contains(ops)), "{:?}", crowd.ops);
     // Nobody spins, so that an operation costs what it costs one thread, but for what is under way
     // when a window closes.
     let all = of_one * ops;
