@@ -68,6 +68,9 @@ Examples:
       what results.jsonl does not hold yet, in about three minutes
   manycore sweep --engine simulated --threads 1..128*2 --primitive locks
       the locks on 128 cores of a machine that is not here
+  manycore sweep --engine simulated --primitive alloc-arena --memory local,remote \
+      --arena-bytes 8388608 --threads 2
+      arenas that no cache holds: from which node lines come, and what that costs
   manycore sweep --dry-run
       the points and the time they take, without measuring
 
@@ -238,6 +241,9 @@ pub(crate) struct WorkloadArgs {
     /// Arenas: bytes of an allocation
     #[arg(long, value_name = "BYTES", default_value_t = 64, allow_hyphen_values = true, value_parser = alloc_bytes)]
     pub(crate) alloc_bytes: usize,
+    /// Arenas: bytes of each thread's arena; more than the caches hold comes from memory
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 10, allow_hyphen_values = true, value_parser = arena_bytes)]
+    pub(crate) arena_bytes: usize,
 }
 
 impl WorkloadArgs {
@@ -252,6 +258,7 @@ impl WorkloadArgs {
             capacity: self.capacity,
             element_bytes: self.element_bytes,
             alloc_bytes: self.alloc_bytes,
+            arena_bytes: self.arena_bytes,
             ..Workload::default()
         }
     }
@@ -266,6 +273,7 @@ pub(crate) fn workload_words(workload: &Workload) -> Vec<String> {
         ("--capacity", workload.capacity as u64),
         ("--element-bytes", workload.element_bytes as u64),
         ("--alloc-bytes", workload.alloc_bytes as u64),
+        ("--arena-bytes", workload.arena_bytes as u64),
     ];
     let sides = [("--producers", workload.producers), ("--consumers", workload.consumers)];
     let sides = sides.into_iter().filter_map(|(word, threads)| Some((word, threads? as u64)));
@@ -334,6 +342,8 @@ pub(crate) struct SimulatedArgs {
     pub(crate) threads: usize,
     #[arg(long)]
     pub(crate) placement: Placement,
+    #[arg(long, default_value = "local")]
+    pub(crate) memory: Memory,
     #[arg(long)]
     pub(crate) ops: u64,
     #[arg(long)]
@@ -405,6 +415,10 @@ fn capacity(text: &str) -> Result<usize, String> {
 
 fn alloc_bytes(text: &str) -> Result<usize, String> {
     size(text, "an allocation's size in bytes", 1 << 20)
+}
+
+fn arena_bytes(text: &str) -> Result<usize, String> {
+    size(text, "an arena's size in bytes", 1 << 30)
 }
 
 fn element_bytes(text: &str) -> Result<usize, String> {

@@ -6,6 +6,7 @@ use harness::simulated::child::Answer;
 use harness::simulated::{Cores, Machine, Request, Watch, confirm, measure, watch};
 use harness::sweep::Ground;
 use harness::unavailable::Unavailable;
+use harness::workload::Workload;
 use serde::Serialize;
 
 use crate::cli::SimulatedArgs;
@@ -49,7 +50,7 @@ fn with_request<T>(
         cores: &cores.map_err(Broken::Unavailable)?,
         ops: arguments.ops,
         seed: arguments.seed,
-        workload: &arguments.workload.workload(),
+        workload: &Workload { memory: arguments.memory, ..arguments.workload.workload() },
     })
 }
 

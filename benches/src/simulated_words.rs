@@ -28,6 +28,7 @@ impl SimulatedWords<'_> {
             ("--variant", self.variant.to_owned()),
             ("--threads", self.threads.to_string()),
             ("--placement", self.placement.to_string()),
+            ("--memory", self.workload.memory.to_string()),
             ("--ops", self.ops.to_string()),
             ("--seed", self.seed.to_string()),
         ];

@@ -287,8 +287,8 @@ fn what_cannot_be_looked_at_is_a_reason() {
     let plain = Workload::default;
     assert_eq!(code(seen_on(make, WITHOUT_PAIRS, &[0, 1, 0], plain())), "cores_shared");
     assert_eq!(code(seen_on(make, WITHOUT_PAIRS, &[0, 999], plain())), "not_simulated");
-    let remote = Workload { memory: Memory::Remote, ..plain() };
-    assert_eq!(code(seen_on(make, WITHOUT_PAIRS, &[0, 1], remote)), "memory_not_local");
+    let absent = Workload { memory: Memory::Node(2), ..plain() };
+    assert_eq!(code(seen_on(make, WITHOUT_PAIRS, &[0, 1], absent)), "node_absent");
 }
 
 #[test]

@@ -146,8 +146,8 @@ fn what_breaks_a_promise_panics_or_cannot_be_had_is_a_reason() {
 
     let never = reason(run(|_| Err(Unavailable::new("never")), &[0], 1, &plain));
     assert_eq!(never, "never");
-    let remote = Workload { memory: Memory::Remote, ..plain.clone() };
-    assert!(reason(run(adding::<1>, &[0], 1, &remote)).contains("memory_not_simulated"));
+    let absent = Workload { memory: Memory::Node(99), ..plain.clone() };
+    assert!(reason(run(adding::<1>, &[0], 1, &absent)).contains("node_absent"));
     let beyond = reason(run(adding::<1>, &[999], 1, &plain));
     assert!(beyond.contains("999"), "{beyond}");
 }

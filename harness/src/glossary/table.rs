@@ -7,6 +7,8 @@ const RUSAGE: &[(&str, &str)] = &[("native", "getrusage(RUSAGE_THREAD) around ea
 const GRANTED: &[(&str, &str)] = &[("native", "what the kernel granted to the shared memory")];
 const ARENAS: &[(&str, &str)] =
     &[("native", "the arenas' own Placement report after the last repetition")];
+const ARENAS_BOTH: &[(&str, &str)] =
+    &[ARENAS[0], ("simulated", "the same, of what the simulated kernel says")];
 const SIZES: &[(&str, &str)] =
     &[("native", "size_of the type, stated by the driver"), ("simulated", "the same")];
 
@@ -290,7 +292,7 @@ pub const TABLE: &[Entry] = &[
         unit: "1",
         formula: "lines read from memory ÷ operations, by node: local, remote",
         means: "Traffic to memory, and how much of it leaves the node.",
-        beware: "",
+        beware: "What the store buffer hides costs no time: arenas that are only written to.",
         engines: &[("simulated", "the directory and the page's node")],
     },
     Entry {
@@ -310,7 +312,7 @@ pub const TABLE: &[Entry] = &[
         formula: "pages of the arenas that are in memory, summed over the threads",
         means: "How many pages the next two figures are about.",
         beware: "",
-        engines: ARENAS,
+        engines: ARENAS_BOTH,
     },
     Entry {
         name: "pages_on_node",
@@ -319,7 +321,10 @@ pub const TABLE: &[Entry] = &[
         formula: "pages that lie on the node that was asked for, summed over the threads",
         means: "Equal to pages_present when placement worked.",
         beware: "Pages may be moved later, by NUMA balancing say.",
-        engines: &[("native", "move_pages, which tells each page's node")],
+        engines: &[
+            ("native", "move_pages, which tells each page's node"),
+            ("simulated", "move_pages of the simulated kernel"),
+        ],
     },
     Entry {
         name: "arenas_verified",
@@ -328,7 +333,7 @@ pub const TABLE: &[Entry] = &[
         formula: "arenas whose every page lies where it should, counted over the threads",
         means: "Equal to the number of threads when placement worked.",
         beware: "",
-        engines: ARENAS,
+        engines: ARENAS_BOTH,
     },
     Entry {
         name: "huge_bytes",

@@ -26,6 +26,8 @@ pub struct Sums {
     pub cross_socket: u64,
     pub invalidations: u64,
     pub memory_reads: u64,
+    /// Of these, lines from another node than the core's.
+    pub remote_reads: u64,
     pub stall_ps: u64,
     /// From the beginning to the end, in picoseconds.
     pub time_ps: u64,
@@ -46,6 +48,7 @@ impl Sums {
             cross_socket: with(self.cross_socket, other.cross_socket),
             invalidations: with(self.invalidations, other.invalidations),
             memory_reads: with(self.memory_reads, other.memory_reads),
+            remote_reads: with(self.remote_reads, other.remote_reads),
             stall_ps: with(self.stall_ps, other.stall_ps),
             time_ps: with(self.time_ps, other.time_ps),
         }
@@ -81,6 +84,7 @@ impl From<simulator::Counts> for Sums {
             cross_socket: counts.transfers.cross_socket,
             invalidations: counts.invalidations,
             memory_reads: counts.memory_reads,
+            remote_reads: counts.remote_reads,
             stall_ps: counts.stall_ps,
             time_ps: counts.time_ps,
         }
@@ -128,6 +132,8 @@ pub fn metrics(measured: &Measured, machine: &Machine) -> BTreeMap<String, Metri
         ("transfers_per_op.cross_socket", per_op(sums.cross_socket)),
         ("invalidations_per_op", per_op(sums.invalidations)),
         ("memory_reads_per_op", per_op(sums.memory_reads)),
+        ("memory_reads_per_op.local", per_op(sums.memory_reads.saturating_sub(sums.remote_reads))),
+        ("memory_reads_per_op.remote", per_op(sums.remote_reads)),
     ];
     let figures = figures.into_iter().map(|(name, metric)| (name.to_owned(), metric));
     facts.clone().into_iter().chain(figures).collect()
@@ -141,6 +147,7 @@ mod tests {
     fn figures_follow_from_sums() {
         let machine = Machine::named(super::super::DEFAULT_MACHINE).unwrap();
         let sums = Sums { instructions: 100, time_ps: 8_000, same_l3: 5, ..Sums::default() };
+        let sums = Sums { memory_reads: 30, remote_reads: 10, ..sums };
         let facts = [("bytes_per_object".to_owned(), Metric::Count { value: 64 })].into();
         let figures = metrics(&Measured { ops: vec![6, 4], sums, facts }, &machine);
         let value = |name: &str| figures[name].value().unwrap();
@@ -151,6 +158,9 @@ mod tests {
         assert_eq!(value("instructions_per_op"), 10.0);
         assert_eq!(value("transfers_per_op.same_l3"), 0.5);
         assert_eq!(value("rmw_per_op"), 0.0);
+        assert_eq!(value("memory_reads_per_op"), 3.0);
+        assert_eq!(value("memory_reads_per_op.local"), 2.0);
+        assert_eq!(value("memory_reads_per_op.remote"), 1.0);
         assert_eq!(value("bytes_per_object"), 64.0);
         let nothing = Measured { ops: vec![0], sums: Sums::default(), facts: BTreeMap::new() };
         let missing = &metrics(&nothing, &machine)["ns_per_op"];

@@ -10,7 +10,6 @@ use crate::layout::{self, Object, Player, Seen};
 use crate::memory::make_plain;
 use crate::native::{Failure, Make};
 use crate::unavailable::Unavailable;
-use crate::workload::Memory;
 
 /// Simulates an experiment, each thread on a core of its own, watches which core touches which
 /// byte, and compares that with what the works describe
@@ -32,16 +31,10 @@ fn simulate(make: Make, request: &Request<'_>) -> Result<Seen, Failure> {
         let why = "who wrote a byte is known by the core; give each thread one of its own";
         return Err(unavailable("cores_shared", why));
     }
-    if request.workload.memory != Memory::Local {
-        return Err(unavailable(
-            "memory_not_local",
-            "bytes are watched where they lie; --memory local",
-        ));
-    }
     make_plain();
     let mut session = start(request, Some(&Watch::default()))?;
     let steps = step_rate(&mut session)?;
-    let all = conditions(request, request.cores, request.workload, steps);
+    let all = conditions(request, request.cores, request.workload, steps)?;
     let mut rig = Rig::make(&mut session, make, &all)?;
     let (mut objects, mut players) = (BTreeMap::new(), Vec::new());
     for (work, &cpu) in rig.works().zip(request.cores) {

@@ -19,7 +19,7 @@ use crate::records::Metric;
 use crate::spin::{StepRate, chain};
 use crate::unavailable::Unavailable;
 use crate::window::Work;
-use crate::workload::{Memory, Workload};
+use crate::workload::Workload;
 
 /// What to simulate.
 #[derive(Debug, Clone)]
@@ -87,19 +87,16 @@ pub(super) fn simulate(
     request: &Request<'_>,
     watch: Option<&Watch>,
 ) -> Result<(Measured, Option<LineReport>), Failure> {
-    if request.workload.memory != Memory::Local {
-        return Err(Failure::Unavailable(memory_not_simulated()));
-    }
     make_plain();
     let mut session = start(request, watch)?;
     let steps = step_rate(&mut session)?;
-    let all = conditions(request, request.cores, request.workload, steps);
+    let all = conditions(request, request.cores, request.workload, steps)?;
     let alone = request.cores.len() == 1;
     let price = if alone {
         Sums::default()
     } else {
         let one = Workload { producers: None, consumers: None, ..request.workload.clone() };
-        let one = conditions(request, &request.cores[..1], &one, steps);
+        let one = conditions(request, &request.cores[..1], &one, steps)?;
         batch_price(&mut session, make, &one)?
     };
     let mut rig = Rig::make(&mut session, make, &all)?;
@@ -120,23 +117,18 @@ pub(super) fn conditions(
     cores: &[u32],
     workload: &Workload,
     steps: StepRate,
-) -> Conditions {
-    Conditions {
+) -> Result<Conditions, Failure> {
+    let policy = |&cpu: &u32| workload.memory.policy_on(request.machine, cpu);
+    let own_memory: Result<Vec<Policy>, Unavailable> = cores.iter().map(policy).collect();
+    let own_memory = own_memory.map_err(Failure::Unavailable)?;
+    Ok(Conditions {
         cpus: cores.to_vec(),
-        own_memory: vec![Policy::FirstTouch; cores.len()],
-        shared_memory: Policy::FirstTouch,
+        shared_memory: own_memory.first().cloned().unwrap_or(Policy::FirstTouch),
+        own_memory,
         workload: workload.clone(),
         steps,
         seed: request.seed,
-    }
-}
-
-/// Why pages cannot be put elsewhere.
-pub(super) fn memory_not_simulated() -> Unavailable {
-    Unavailable::because(
-        "memory_not_simulated",
-        "simulated pages lie where they are touched first; --memory local is that",
-    )
+    })
 }
 
 pub(super) fn start(request: &Request<'_>, watch: Option<&Watch>) -> Result<Session, Failure> {
@@ -398,17 +390,20 @@ impl<'a> Rig<'a> {
         rounds.split_off(1).try_into().map_err(|_| Failure::Broken("a round is missing".into()))
     }
 
-    /// Ends the works and checks that the primitive did its job. Not simulated: it is no part of the
-    /// figures, and drivers ask the host there what it did with their pages.
-    pub(super) fn end(self) -> Result<BTreeMap<String, Metric>, Failure> {
+    /// Lets every thread end its work, and checks that the primitive did its job. The check is not
+    /// simulated: it is no part of the figures.
+    pub(super) fn end(mut self) -> Result<BTreeMap<String, Metric>, Failure> {
+        let (ended, _) = self.each(|shared, thread| {
+            // SAFETY: the place of this very thread.
+            unsafe { shared.places.of(thread) }.finish()
+        })?;
+        ended.into_iter().collect::<Result<(), String>>().map_err(Failure::Broken)?;
         let shared = ManuallyDrop::into_inner(self.shared);
-        for work in shared.places.into_works() {
-            let mut work = work;
-            work.finish().map_err(Failure::Broken)?;
-        }
+        shared.places.into_works().for_each(drop);
         let experiment = ManuallyDrop::into_inner(self.experiment);
         let facts = (experiment.verify)(&self.done).map_err(Failure::Broken)?;
-        let of_types = facts.into_iter().filter(|(name, _)| name.starts_with("bytes_per_"));
-        Ok(of_types.map(|(name, metric)| (name.to_owned(), metric)).collect())
+        // Which pages are huge is the host's affair.
+        let simulated = facts.into_iter().filter(|(name, _)| *name != "huge_bytes");
+        Ok(simulated.map(|(name, metric)| (name.to_owned(), metric)).collect())
     }
 }
