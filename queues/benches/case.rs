@@ -231,7 +231,10 @@ fn refuse<T: Send, Q: Queue<T>>(conditions: &Conditions) -> Result<(usize, usize
         return Err(Unavailable::because("single_consumer", format!("{consumers} consumers")));
     }
     if !matches!(conditions.workload.memory, Memory::Local) {
-        return Err(Unavailable::because("slots_on_heap", "the slots' pages cannot be placed"));
+        return Err(Unavailable::because(
+            "slots_on_heap",
+            "the slots' pages cannot be placed; take --memory local",
+        ));
     }
     Ok((producers, consumers))
 }
