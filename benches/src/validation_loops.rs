@@ -1,8 +1,8 @@
 //! What published measurements executed, executed on simulated cores: loops in which each thread
 //! bumps one counter, through one primitive.
 
-use std::hint::{black_box, spin_loop};
-use std::sync::Mutex;
+use std::cell::UnsafeCell;
+use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
@@ -12,19 +12,48 @@ use harness::simulated::{Error, Machine, Simulation};
 #[derive(Debug, Default)]
 struct Shared {
     counter: CachePadded<AtomicU64>,
-    mutex: CachePadded<Mutex<()>>,
+    mutex: CachePadded<PosixMutex>,
     taken: CachePadded<AtomicBool>,
     ticket: CachePadded<(AtomicU32, AtomicU32)>,
+}
+
+/// The C library's mutex, which published measurements took.
+#[derive(Debug)]
+struct PosixMutex(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: the C library's functions on it may be called by any thread.
+unsafe impl Sync for PosixMutex {}
+
+impl Default for PosixMutex {
+    fn default() -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+    }
+}
+
+impl PosixMutex {
+    /// Calls a function with the mutex held.
+    fn with(&self, call: impl FnOnce()) {
+        // SAFETY: the mutex is initialised, stays in place, and is not held by this thread.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        call();
+        // SAFETY: this thread holds it.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
 }
 
 /// One bump.
 type Bump = fn(&Shared);
 
+/// Gives the primitive that a loop is about.
+pub(crate) fn primitive(name: &str) -> &'static str {
+    if name.ends_with("add") { "counters" } else { "locks" }
+}
+
 /// Gives a loop by its name in the table of published values.
 fn bump(name: &str) -> Option<Bump> {
     Some(match name {
         "add" => |shared| {
-            black_box(shared.counter.fetch_add(1, Ordering::Relaxed));
+            shared.counter.fetch_add(1, Ordering::Relaxed);
         },
         "cas_add" => |shared| {
             let mut seen = shared.counter.load(Ordering::Relaxed);
@@ -37,11 +66,7 @@ fn bump(name: &str) -> Option<Bump> {
                 seen = now;
             }
         },
-        "mutex" => |shared| {
-            if let Ok(_count) = shared.mutex.lock() {
-                plain(&shared.counter);
-            }
-        },
+        "mutex" => |shared| shared.mutex.with(|| plain(&shared.counter)),
         "tas" => |shared| {
             while shared.taken.swap(true, Ordering::Acquire) {}
             plain(&shared.counter);

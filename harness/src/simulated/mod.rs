@@ -21,6 +21,7 @@
 //! [`run`] runs many points, each in a process of its own ([`child`]), so that figures depend on
 //! nothing of the host, and a crash or a hang is the point's alone.
 
+mod band;
 pub mod child;
 mod count;
 mod figures;
@@ -30,6 +31,7 @@ mod point;
 mod points;
 mod work;
 
+pub use band::{Border, MARKS, band};
 pub use count::{Counts, Sum, count, is_asked, measured};
 pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
