@@ -27,6 +27,7 @@ mod table;
 mod target;
 mod topology_command;
 mod validate_command;
+mod validate_host;
 mod validation_loops;
 
 use std::process::ExitCode;

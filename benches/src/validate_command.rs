@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use harness::report::number::short;
@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::exit::Failure;
 use crate::stdout;
+use crate::validate_host;
 use crate::validation_loops::{ns_per_op, primitive};
 
 pub(crate) const HELP: &str = "\
@@ -21,6 +22,8 @@ Examples:
   manycore validate --machine graviton2
   manycore validate --out docs/validation.md
       the same as a page
+  manycore validate --this-host
+      this host's own rows, measured and simulated
 
 Published values are nanoseconds between two operations of all threads together. Values that set a
 figure of a machine file are not among them.
@@ -64,6 +67,13 @@ pub(crate) struct ValidateArgs {
     /// Only this machine
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
+    /// This host instead: its rows with one thread and two, measured and simulated on what
+    /// calibration gives; some two minutes on a quiet machine
+    #[arg(long, conflicts_with_all = ["machine", "errors"])]
+    this_host: bool,
+    /// Measured seconds of a native point
+    #[arg(long, value_name = "S", default_value_t = 0.25, requires = "this_host")]
+    seconds: f64,
     /// Write a page in Markdown
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -107,6 +117,9 @@ impl Compared {
 /// # Errors
 /// When there is no such machine, a loop cannot be simulated, or the page cannot be written.
 pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Failure> {
+    if arguments.this_host {
+        return this_host(arguments);
+    }
     let wanted = arguments.machine.as_deref();
     if let Some(name) = wanted
         && !points().any(|point| point[0] == name)
@@ -127,14 +140,20 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Failure> {
     } else {
         stdout::print(&page(&compared))?;
     }
-    let files = [(&arguments.out, page(&compared)), (&arguments.errors, errors(&compared))];
-    for (path, text) in files {
-        if let Some(path) = path {
-            fs::write(path, text)
-                .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-        }
-    }
-    Ok(())
+    write(arguments.out.as_deref(), &page(&compared))?;
+    write(arguments.errors.as_deref(), &errors(&compared))
+}
+
+/// Writes a file, if one was named.
+fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    fs::write(path, text).map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
+}
+
+fn this_host(arguments: &ValidateArgs) -> Result<(), Failure> {
+    let host = validate_host::run(arguments.seconds)?;
+    stdout::print(&if arguments.json { host.json_lines() } else { host.page() })?;
+    write(arguments.out.as_deref(), &host.page())
 }
 
 /// The table's rows: machine, loop, threads, nanoseconds, source.

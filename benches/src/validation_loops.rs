@@ -94,8 +94,11 @@ fn plain(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
+/// How many seeds a time is the average of: locks that sleep depend on who comes first.
+const SEEDS: u64 = 5;
+
 /// Simulated nanoseconds between two operations of whatever thread, with threads on the machine's
-/// first cores; `None` if there is no such loop.
+/// first cores, on average over some seeds; `None` if there is no such loop.
 pub(crate) fn ns_per_op(
     machine: &Machine,
     name: &str,
@@ -103,8 +106,8 @@ pub(crate) fn ns_per_op(
 ) -> Option<Result<f64, String>> {
     let bump = bump(name)?;
     let ops = (4_000 / threads).max(100);
-    let run = || -> Result<f64, Error> {
-        let simulation = Simulation::on(machine).threads(threads).seed(1);
+    let run = |seed: u64| -> Result<f64, Error> {
+        let simulation = Simulation::on(machine).threads(threads).seed(seed);
         let mut session = simulation.start()?;
         let made = session.once(|| Box::new(Shared::default()))?;
         let Some(shared) = made.results.into_iter().next() else { return Ok(f64::NAN) };
@@ -118,5 +121,7 @@ pub(crate) fn ns_per_op(
             session.each_until(round, || done = shared.counter.load(Ordering::Relaxed) - before)?;
         Ok(report.window.time_ns() / done as f64)
     };
-    Some(run().map_err(|error| error.to_string()))
+    let times: Result<Vec<f64>, Error> = (1..=SEEDS).map(run).collect();
+    let average = |times: Vec<f64>| times.iter().sum::<f64>() / SEEDS as f64;
+    Some(times.map(average).map_err(|error| error.to_string()))
 }
