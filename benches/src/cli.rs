@@ -19,7 +19,8 @@ const VERSION: &str = concat!(
 );
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)";
+Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 130 interrupted (what was
+measured is kept)";
 
 /// Measures which lock, queue, counter or allocator, how many threads, placed where.
 #[derive(Debug, Parser)]
@@ -83,6 +84,9 @@ is kept)"
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
+    /// Compare two files of records, point by point, with an exit code for CI
+    #[command(after_help = crate::compare_command::HELP)]
+    Compare(crate::compare_command::CompareArgs),
     /// Make a page with plots and verdicts from files of records
     #[command(after_help = crate::report_command::HELP)]
     Report(crate::report_command::ReportArgs),
@@ -98,6 +102,7 @@ Examples:
   manycore count --approve goldens.json      after a look at the differences
 
   manycore count --engine simulated          without valgrind
+  manycore count --out base.jsonl            for `manycore compare`
 
 One thread, nobody contends. Both engines run the same command of this program and must agree to
 the instruction; a row about which they do not is broken. Instructions per operation are (I(2n) - I(n)) / n of the same loop
@@ -298,6 +303,9 @@ pub(crate) struct CountArgs {
     /// Show the functions that the instructions are in
     #[arg(long)]
     pub(crate) functions: bool,
+    /// Append the records to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Print records to standard output, everything else to standard error
     #[arg(long)]
     pub(crate) json: bool,

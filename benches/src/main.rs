@@ -2,6 +2,7 @@
 
 mod calibrate_command;
 mod cli;
+mod compare_command;
 mod count;
 mod count_command;
 mod exit;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Simulated(arguments) => simulated_command::run(&arguments),
         Command::Lines(arguments) => lines_command::run(&arguments),
         Command::Place(arguments) => place_command::run(&arguments),
+        Command::Compare(arguments) => compare_command::run(&arguments),
         Command::Report(arguments) => report_command::run(&arguments),
         Command::Explain(arguments) => explain_command::run(&arguments),
         Command::Sweep(arguments) => sweep_command::run(*arguments),

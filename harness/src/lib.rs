@@ -65,23 +65,26 @@
 //! | [`sweep`] | many points, in rotated order |
 //! | [`records`] | JSON Lines, read and written |
 //! | [`report`] | what records say, as one page, as Markdown, as comma-separated values |
+//! | [`compare`] | two files of records: paired by point, a verdict each |
 //! | [`glossary`] | what each metric means and how it is got |
 //! | `front_door` (feature `bench`) | `cargo bench`: flags, wall clock, exact counts, cross-check |
 //! | [`layout`] | which fields share a line and should not |
 //! | [`line_sizes`] | what a machine moves at once, with sources |
 //! | [`host`] | the host's fingerprint |
-//! | [`stats`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
+//! | [`stats`], [`student`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
 pub mod calibrate;
 pub mod callgrind;
 pub mod clock;
+pub mod compare;
 pub mod counted;
 #[cfg(feature = "bench")]
 pub mod front_door;
 pub mod glossary;
 pub mod host;
 pub mod layout;
+mod light;
 pub mod line_sizes;
 pub mod memory;
 pub mod native;
@@ -93,6 +96,7 @@ pub mod report;
 pub mod simulated;
 pub mod spin;
 pub mod stats;
+pub mod student;
 pub mod sweep;
 pub mod syscalls;
 pub mod team;
