@@ -84,6 +84,9 @@ is kept)"
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
+    /// Measure variants in turn and say which is faster
+    #[command(after_help = crate::ab_command::HELP)]
+    Ab(Box<crate::ab_command::AbArgs>),
     /// Compare two files of records, point by point, with an exit code for CI
     #[command(after_help = crate::compare_command::HELP)]
     Compare(crate::compare_command::CompareArgs),
@@ -118,6 +121,8 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     /// Compare simulated times with published measurements that set no figure of a machine
     #[command(after_help = crate::validate_command::HELP)]
     Validate(crate::validate_command::ValidateArgs),
+    #[command(hide = true)]
+    AbWindows(Box<crate::ab_arms::WindowsArgs>),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]
@@ -217,7 +222,7 @@ pub(crate) struct SweepArgs {
 }
 
 /// What the threads do.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct WorkloadArgs {
     /// Locks: nanoseconds of work in the critical section
     #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]

@@ -61,6 +61,7 @@
 //! | [`native`] | an experiment repeated, checked and summarised |
 //! | [`simulated`] | an experiment on the cores of a named machine, a process a point |
 //! | [`workload`] | what threads do, in the words of the command line |
+//! | [`paired`] | windows of two experiments in turn, and a rule that says which is faster |
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
 //! | [`records`] | JSON Lines, read and written |
@@ -89,6 +90,7 @@ pub mod line_sizes;
 pub mod memory;
 pub mod native;
 pub mod noise;
+pub mod paired;
 pub mod placement;
 mod pmu;
 pub mod records;
