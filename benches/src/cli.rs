@@ -19,7 +19,8 @@ const VERSION: &str = concat!(
 );
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)";
+Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 130 interrupted (what was
+measured is kept)";
 
 /// Measures which lock, queue, counter or allocator, how many threads, placed where.
 #[derive(Debug, Parser)]
@@ -83,6 +84,12 @@ is kept)"
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
+    /// Measure variants in turn and say which is faster
+    #[command(after_help = crate::ab_command::HELP)]
+    Ab(Box<crate::ab_command::AbArgs>),
+    /// Compare two files of records, point by point, with an exit code for CI
+    #[command(after_help = crate::compare_command::HELP)]
+    Compare(crate::compare_command::CompareArgs),
     /// Make a page with plots and verdicts from files of records
     #[command(after_help = crate::report_command::HELP)]
     Report(crate::report_command::ReportArgs),
@@ -98,6 +105,7 @@ Examples:
   manycore count --approve goldens.json      after a look at the differences
 
   manycore count --engine simulated          without valgrind
+  manycore count --out base.jsonl            for `manycore compare`
 
 One thread, nobody contends. Both engines run the same command of this program and must agree to
 the instruction; a row about which they do not is broken. Instructions per operation are (I(2n) - I(n)) / n of the same loop
@@ -113,6 +121,8 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     /// Compare simulated times with published measurements that set no figure of a machine
     #[command(after_help = crate::validate_command::HELP)]
     Validate(crate::validate_command::ValidateArgs),
+    #[command(hide = true)]
+    AbWindows(Box<crate::ab_arms::WindowsArgs>),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]
@@ -212,7 +222,7 @@ pub(crate) struct SweepArgs {
 }
 
 /// What the threads do.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct WorkloadArgs {
     /// Locks: nanoseconds of work in the critical section
     #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
@@ -298,6 +308,9 @@ pub(crate) struct CountArgs {
     /// Show the functions that the instructions are in
     #[arg(long)]
     pub(crate) functions: bool,
+    /// Append the records to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Print records to standard output, everything else to standard error
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,10 @@
 //! The program `manycore`: parses, calls the library, prints, sets the exit code.
 
+mod ab_arms;
+mod ab_command;
 mod calibrate_command;
 mod cli;
+mod compare_command;
 mod count;
 mod count_command;
 mod exit;
@@ -53,6 +56,9 @@ fn main() -> ExitCode {
         Command::Simulated(arguments) => simulated_command::run(&arguments),
         Command::Lines(arguments) => lines_command::run(&arguments),
         Command::Place(arguments) => place_command::run(&arguments),
+        Command::Ab(arguments) => ab_command::run(&arguments),
+        Command::AbWindows(arguments) => ab_arms::run_windows(&arguments),
+        Command::Compare(arguments) => compare_command::run(&arguments),
         Command::Report(arguments) => report_command::run(&arguments),
         Command::Explain(arguments) => explain_command::run(&arguments),
         Command::Sweep(arguments) => sweep_command::run(*arguments),
