@@ -354,6 +354,9 @@ pub(crate) struct SimulatedArgs {
     /// Watch lines, and put apart what this JSON lists.
     #[arg(long)]
     pub(crate) watch: Option<String>,
+    /// Compare who touches which byte with what objects declare.
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) place: bool,
     /// Keep so many waits of cores.
     #[arg(long, requires = "watch")]
     pub(crate) trace: Option<usize>,

@@ -12,12 +12,13 @@ use harness::simulated::child::{Answer, Child, Ended, RANDOMISED};
 use harness::simulated::{Apart, Border, Cores, HotLine, Watched, band, metrics};
 use harness::sweep::Ground;
 
-use crate::cli::{self, WorkloadArgs, workload_words};
+use crate::cli::{self, WorkloadArgs};
 use crate::exit::Failure;
 use crate::line_files;
 use crate::lines_report::{Figures, Found, WhatIf};
 use crate::simulated_command::only;
 use crate::simulated_sweep::OPS;
+use crate::simulated_words::SimulatedWords;
 use crate::stdout::{self, note};
 use crate::sweep_command::catch_signals;
 use crate::target::Target;
@@ -244,22 +245,19 @@ impl Point<'_> {
         let (primitive, variant) = named(row)?;
         let apart =
             serde_json::to_string(apart).map_err(|error| Failure::Failed(error.to_string()))?;
-        let pairs = [
-            ("--machine", self.target.for_children().to_owned()),
-            ("--cores", self.target.machine.cores().to_string()),
-            ("--primitive", primitive.to_owned()),
-            ("--variant", variant.to_owned()),
-            ("--threads", threads.to_string()),
-            ("--placement", placement.to_string()),
-            ("--ops", ops.to_string()),
-            ("--seed", seed.to_string()),
-            ("--watch", apart),
-        ];
-        let trace = trace.map(|most| ("--trace", most.to_string()));
-        let pairs = pairs.into_iter().chain(trace);
-        let words = pairs.flat_map(|(word, value)| [word.to_owned(), value]);
-        let workload = workload_words(&workload.workload());
-        Ok(["simulated".to_owned()].into_iter().chain(words).chain(workload).collect())
+        let words = SimulatedWords {
+            target: &self.target,
+            primitive,
+            variant,
+            threads: *threads,
+            placement,
+            ops: *ops,
+            seed: *seed,
+            workload: &workload.workload(),
+        };
+        let trace = trace.map(|most| ["--trace".to_owned(), most.to_string()]);
+        let more = ["--watch".to_owned(), apart].into_iter().chain(trace.into_iter().flatten());
+        Ok(words.words().into_iter().chain(more).collect())
     }
 }
 

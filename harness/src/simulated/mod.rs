@@ -27,6 +27,7 @@ mod count;
 mod figures;
 mod ground;
 mod lines;
+mod placed;
 mod point;
 mod points;
 mod work;
@@ -36,6 +37,7 @@ pub use count::{Counts, Sum, count, is_asked, measured};
 pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
 pub use lines::{Watch, Watched, watch};
+pub use placed::confirm;
 pub use point::{Request, measure};
 pub use points::{Settings, run};
 pub use simulator::machine::{
