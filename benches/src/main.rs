@@ -4,6 +4,7 @@ mod calibrate_command;
 mod cli;
 mod count;
 mod count_command;
+mod drawing_flags;
 mod exit;
 mod explain_command;
 mod line_files;

@@ -26,6 +26,7 @@ mod count;
 mod figures;
 mod ground;
 mod lines;
+mod plan;
 mod point;
 mod points;
 mod work;
@@ -34,6 +35,7 @@ pub use count::{Counts, Sum, count, is_asked, measured};
 pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
 pub use lines::{Watch, Watched, watch};
+pub use plan::plan;
 pub use point::{Request, measure};
 pub use points::{Settings, run};
 pub use simulator::machine::{
