@@ -39,14 +39,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show packages, nodes, last-level groups, cores, distances and quotas
-    #[command(after_help = "\
-Examples:
-  manycore topology
-  manycore topology --root saved-tree --json
-
-A tree is a directory that holds `sys` and `proc` as copied from a machine.
-Exit codes: 0 done, 1 the tree cannot be read, 2 usage")]
-    Topology(TopologyArgs),
+    #[command(after_help = crate::topology_command::HELP)]
+    Topology(crate::topology_command::TopologyArgs),
     /// List the variants of every primitive with their properties
     #[command(after_help = "\
 Examples:
@@ -127,16 +121,6 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]
     Simulated(Box<SimulatedArgs>),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TopologyArgs {
-    /// Read the tree under this directory instead of this host
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod cli;
 mod compare_command;
 mod count;
 mod count_command;
+mod drawing_flags;
 mod exit;
 mod explain_command;
 mod line_files;

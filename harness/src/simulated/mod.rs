@@ -28,6 +28,7 @@ mod figures;
 mod ground;
 mod lines;
 mod placed;
+mod plan;
 mod point;
 mod points;
 mod work;
@@ -38,6 +39,7 @@ pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
 pub use lines::{Watch, Watched, watch};
 pub use placed::confirm;
+pub use plan::plan;
 pub use point::{Request, measure};
 pub use points::{Settings, run};
 pub use simulator::machine::{
