@@ -75,6 +75,9 @@ is kept)"
     /// Show which lines of a simulated point are hot, who touches which bytes, and what sharing that is
     #[command(after_help = crate::lines_command::HELP)]
     Lines(Box<crate::lines_command::LinesArgs>),
+    /// Show a phenomenon of big machines, before and after, beside field reports' figures
+    #[command(after_help = crate::scenario_command::HELP)]
+    Scenario(Box<crate::scenario_command::ScenarioArgs>),
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
@@ -117,6 +120,8 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     Validate(crate::validate_command::ValidateArgs),
     #[command(hide = true)]
     AbWindows(Box<crate::ab_arms::WindowsArgs>),
+    #[command(hide = true)]
+    ScenarioStep(Box<crate::scenario_step_command::ScenarioStepArgs>),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]

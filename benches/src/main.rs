@@ -21,6 +21,10 @@ mod place_command;
 mod place_seen;
 mod report_command;
 mod rows;
+mod scenario_command;
+mod scenario_run;
+mod scenario_step_command;
+mod scenarios;
 mod select;
 mod simulated_command;
 mod simulated_sweep;
@@ -64,6 +68,8 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare_command::run(&arguments),
         Command::Report(arguments) => report_command::run(&arguments),
         Command::Explain(arguments) => explain_command::run(&arguments),
+        Command::Scenario(arguments) => scenario_command::run(&arguments),
+        Command::ScenarioStep(arguments) => scenario_step_command::run(&arguments),
         Command::Sweep(arguments) => sweep_command::run(*arguments),
     };
     match result {

@@ -40,13 +40,14 @@ pub use ground::Cores;
 pub use lines::{Watch, Watched, watch};
 pub use placed::confirm;
 pub use plan::plan;
-pub use point::{Request, measure};
+pub use point::{Request, measure, on_a_fresh_stack, stopped};
 pub use points::{Settings, run};
 pub use simulator::machine::{
     Confidence, Distance, Figure, FigureValue, MAX_CORES, Machine, MachineError,
 };
 pub use simulator::{
-    Apart, EngineHeap, Error, Event, HotLine, LineReport, Sharing, Simulation, Stack, Wait,
+    Apart, EngineHeap, Error, Event, HotLine, HotPlace, LineReport, Sharing, Simulation, Stack,
+    Wait,
 };
 
 /// The machine that is simulated when none is named.
