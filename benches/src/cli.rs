@@ -19,7 +19,7 @@ const VERSION: &str = concat!(
 );
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)";
+Exit codes: 0 done, 1 failed, 2 usage, 5 unfit (doctor), 130 interrupted (what was measured is kept)";
 
 /// Measures which lock, queue, counter or allocator, how many threads, placed where.
 #[derive(Debug, Parser)]
@@ -46,6 +46,9 @@ Examples:
 A tree is a directory that holds `sys` and `proc` as copied from a machine.
 Exit codes: 0 done, 1 the tree cannot be read, 2 usage")]
     Topology(TopologyArgs),
+    /// Say what about this host spoils measurements, and what to do; set it and put it back
+    #[command(after_help = crate::doctor_command::HELP)]
+    Doctor(crate::doctor_command::DoctorArgs),
     /// List the variants of every primitive with their properties
     #[command(after_help = "\
 Examples:

@@ -4,6 +4,8 @@ mod calibrate_command;
 mod cli;
 mod count;
 mod count_command;
+mod doctor_command;
+mod doctor_settings;
 mod exit;
 mod explain_command;
 mod line_files;
@@ -43,6 +45,7 @@ static HEAP: harness::simulated::EngineHeap = harness::simulated::EngineHeap;
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Topology(arguments) => topology_command::run(&arguments),
+        Command::Doctor(arguments) => doctor_command::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Machines(arguments) => machines_command::run(&arguments),
         Command::Calibrate(arguments) => calibrate_command::run(&arguments),
