@@ -19,8 +19,8 @@ const VERSION: &str = concat!(
 );
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 130 interrupted (what was
-measured is kept)";
+Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 5 unfit (doctor),
+130 interrupted (what was measured is kept)";
 
 /// Measures which lock, queue, counter or allocator, how many threads, placed where.
 #[derive(Debug, Parser)]
@@ -41,6 +41,9 @@ pub(crate) enum Command {
     /// Show packages, nodes, last-level groups, cores, distances and quotas
     #[command(after_help = crate::topology_command::HELP)]
     Topology(crate::topology_command::TopologyArgs),
+    /// Say what about this host spoils measurements, and what to do; set it and put it back
+    #[command(after_help = crate::doctor_command::HELP)]
+    Doctor(crate::doctor_command::DoctorArgs),
     /// List the variants of every primitive with their properties
     #[command(after_help = "\
 Examples:

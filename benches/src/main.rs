@@ -7,6 +7,8 @@ mod cli;
 mod compare_command;
 mod count;
 mod count_command;
+mod doctor_command;
+mod doctor_settings;
 mod drawing_flags;
 mod exit;
 mod explain_command;
@@ -54,6 +56,7 @@ static HEAP: harness::simulated::EngineHeap = harness::simulated::EngineHeap;
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Topology(arguments) => topology_command::run(&arguments),
+        Command::Doctor(arguments) => doctor_command::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Machines(arguments) => machines_command::run(&arguments),
         Command::Calibrate(arguments) => calibrate_command::run(&arguments),

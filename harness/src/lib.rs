@@ -72,6 +72,7 @@
 //! | [`layout`] | which fields share a line and should not |
 //! | [`line_sizes`] | what a machine moves at once, with sources |
 //! | [`host`] | the host's fingerprint |
+//! | [`doctor`] | what about a host spoils measurements, and settings that help |
 //! | [`stats`], [`student`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
@@ -80,6 +81,7 @@ pub mod callgrind;
 pub mod clock;
 pub mod compare;
 pub mod counted;
+pub mod doctor;
 #[cfg(feature = "bench")]
 pub mod front_door;
 pub mod glossary;

@@ -22,7 +22,7 @@ use topology::Topology;
 pub use sample::Sample;
 
 use crate::clock::Clock;
-use crate::host;
+use crate::doctor::{Finding, Subject, Verdict, examine};
 use crate::team::{Team, TeamError};
 use crate::unavailable::Unavailable;
 use shape::Shape;
@@ -229,11 +229,10 @@ pub fn calibrate(
 
 /// What a reader of the figures must know about this host.
 fn notes(host: &Topology) -> Vec<String> {
-    let findings = host::findings(host);
-    let mut notes: Vec<String> = findings
-        .iter()
-        .filter_map(|finding| finding["message"].as_str().map(str::to_owned))
-        .collect();
+    let live = Err(Unavailable::because("not_measured", "`manycore doctor` measures it"));
+    let findings = Subject::new(host, live).map(|subject| examine(&subject)).unwrap_or_default();
+    let bad = findings.iter().filter(|finding| finding.verdict >= Verdict::Warn);
+    let mut notes: Vec<String> = bad.map(Finding::message).collect();
     if is_virtual(host) {
         notes.push(
             "in a virtual machine it cannot be known which cores the CPUs are, whether two are \
