@@ -9,7 +9,7 @@ use clap::Args;
 use harness::native::Failure as Broken;
 use harness::placement::Placement;
 use harness::simulated::child::{Answer, Child, Ended, RANDOMISED};
-use harness::simulated::{Apart, Cores, HotLine, Watched, metrics};
+use harness::simulated::{Apart, Border, Cores, HotLine, Watched, band, metrics};
 use harness::sweep::Ground;
 
 use crate::cli::{self, WorkloadArgs};
@@ -142,6 +142,7 @@ pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
         seed: arguments.seed,
         pairs: point.target.machine.adjacent_line_prefetch(),
         figures,
+        band: point.band()?,
         lines: &watched.lines,
         what_ifs,
     };
@@ -180,11 +181,24 @@ struct Point<'a> {
 }
 
 impl Point<'_> {
+    /// The cores in the order in which threads take them.
+    fn order(&self) -> Result<Vec<u32>, Failure> {
+        let order = Cores::of(&self.target.machine).order(&self.arguments.placement);
+        order.map_err(|reason| Failure::Usage(reason.to_string()))
+    }
+
+    /// The factor by which times may be off.
+    fn band(&self) -> Result<f64, Failure> {
+        let cores = self.order()?;
+        let used = &cores[..self.arguments.threads.min(cores.len())];
+        let (primitive, _) = named(&self.arguments.row)?;
+        Ok(band(&self.target.name(), primitive, Border::of(&self.target.machine, used)))
+    }
+
     /// Looks whether there is a core for every thread.
     fn check_threads(&self) -> Result<(), Failure> {
-        let LinesArgs { threads, placement, oversubscribe, .. } = self.arguments;
-        let order = Cores::of(&self.target.machine).order(placement);
-        let order = order.map_err(|reason| Failure::Usage(reason.to_string()))?;
+        let LinesArgs { threads, oversubscribe, .. } = self.arguments;
+        let order = self.order()?;
         if *threads > order.len() && !oversubscribe {
             return Err(Failure::Usage(format!(
                 "{threads} threads on {} cores of {}; ask for fewer, or add --oversubscribe",
@@ -222,7 +236,7 @@ impl Point<'_> {
     }
 
     fn figures(&self, watched: &Watched) -> Figures {
-        Figures::of(&metrics(&watched.measured, &self.target.machine))
+        Figures::of(&metrics(&watched.measured, &self.target.machine, 1.0))
     }
 
     /// The hidden command for it.

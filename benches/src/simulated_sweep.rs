@@ -46,8 +46,6 @@ pub(crate) fn run(
     catch_signals(&interrupted)?;
     let mut header = header(host);
     header.other.insert(MACHINE.into(), target.description());
-    // Nothing about this host spoils what is simulated.
-    header.doctor.clear();
     let mut records = Records::open(arguments)?;
     let skip = records.measured_already(arguments, &header)?;
     records.write(&header)?;

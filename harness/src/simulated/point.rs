@@ -69,7 +69,10 @@ pub fn measure(make: Make, request: &Request<'_>) -> Result<Measured, Failure> {
 /// Runs a closure on a thread of its own. The stack and the heap of the first thread begin where the
 /// environment, the arguments and the kernel's own data leave them, and simulated threads read what
 /// lies there: what they read must lie on the same lines each time.
-pub(super) fn on_a_fresh_stack<T: Send>(
+///
+/// # Errors
+/// What the closure says, and when there is no thread or it panics.
+pub fn on_a_fresh_stack<T: Send>(
     closure: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {
     std::thread::scope(|scope| {
@@ -186,7 +189,7 @@ pub(super) fn step_rate(session: &mut Session) -> Result<StepRate, Failure> {
 const MOST_LINES: usize = 4;
 
 /// Why a run stopped, and where the first threads were.
-pub(super) fn stopped(stopped: Stopped) -> Failure {
+pub fn stopped(stopped: Stopped) -> Failure {
     let lines: Vec<&str> = stopped.message.lines().map(str::trim).collect();
     let more = match lines.len().saturating_sub(MOST_LINES) {
         0 => String::new(),
