@@ -17,7 +17,7 @@ use crate::cli::{OPS, SweepArgs};
 use crate::exit::Failure;
 use crate::stdout::{self, note};
 use crate::sweep_follower::Follower;
-use crate::sweep_records::Records;
+use crate::sweep_records::{Records, TOPOLOGY};
 use crate::{count, count_command, rows, select, simulated_sweep, table};
 
 /// The shortest measured time of a point to which a budget may shorten it.
@@ -48,7 +48,8 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     catch_signals(&interrupted)?;
-    let header = header(&topology);
+    let mut header = header(&topology);
+    header.other.insert(TOPOLOGY.into(), json!(topology.plan()));
     let mut records = Records::open(&arguments)?;
     let skip = records.measured_already(&arguments, &header)?;
     records.write(&header)?;

@@ -63,7 +63,7 @@
 //! | [`workload`] | what threads do, in the words of the command line |
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
-//! | [`records`] | JSON Lines, read and written |
+//! | [`records`], [`line_records`] | JSON Lines, read and written |
 //! | [`report`] | what records say, as one page, as Markdown, as comma-separated values |
 //! | [`glossary`] | what each metric means and how it is got |
 //! | `front_door` (feature `bench`) | `cargo bench`: flags, wall clock, exact counts, cross-check |
@@ -82,6 +82,7 @@ pub mod front_door;
 pub mod glossary;
 pub mod host;
 pub mod layout;
+pub mod line_records;
 pub mod line_sizes;
 pub mod memory;
 pub mod native;

@@ -35,7 +35,7 @@ pub use count::{Counts, Sum, count, is_asked, measured};
 pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
 pub use lines::{Watch, Watched, watch};
-pub use plan::plan;
+pub use plan::{plan, recorded_plan};
 pub use point::{Request, measure};
 pub use points::{Settings, run};
 pub use simulator::machine::{
