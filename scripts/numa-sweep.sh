@@ -127,7 +127,7 @@ simulated() {
 # Looks at the lines of each primitive's control and first variants, for the report's maps: of what
 # the caller asked for, or of everything.
 lines() {
-    local word='' previous='' wanted=,counters,locks,queues,alloc-arena, row
+    local word='' previous='' wanted=,counters,locks,queues,alloc-arena, row count status=0
     for word in "$@"; do
         case $word in
         --variant | --variant=*) return 0 ;;
@@ -145,9 +145,11 @@ lines() {
         case $row in queues/spsc*) threads=2 ;; esac
         for count in $threads; do
             "$manycore" lines "$row" --threads "$count" --ops 32 --top 3 --timeout 1m \
-                --out "$out" >/dev/null || return
+                --out "$out" >/dev/null || status=$?
+            [ "$status" != 130 ] || return 130
         done
     done
+    return "$status"
 }
 
 # Ctrl-C ends the sweep, which keeps what was measured; the report is written all the same.

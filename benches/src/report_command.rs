@@ -67,6 +67,9 @@ pub(crate) fn run(arguments: &ReportArgs) -> Result<(), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| beside(&inputs[0], format));
     let made = report::make(&inputs, &out, format, rows::kinds()).map_err(failed)?;
     let mut message = format!("{} points", made.points);
+    if made.watched > 0 {
+        message.push_str(&format!(", {} records of lines", made.watched));
+    }
     if made.skipped > 0 {
         message.push_str(&format!(", {} lines skipped", made.skipped));
     }

@@ -164,6 +164,9 @@ fn maps_show_each_byte_where_it_is() {
     for word in ["5 transfers (5 under the same L3), 2 of them", "3 invalidations", "a.rs:1"] {
         assert!(page.contains(word), "{word}");
     }
+    let markdown = made(&[header(), lines()], "markdown");
+    let row = "| 3 | locks/tas | true and false sharing | heap | 5 | 2.00 |";
+    assert!(markdown.contains(row), "{markdown}");
     assert!(page.contains("read: lower half") && page.contains("written: upper half"));
 }
 

@@ -166,6 +166,11 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 impl Line {
+    /// Gives the transfers over all distances; records can say what they please.
+    pub fn all_transfers(&self) -> u64 {
+        self.transfers.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
     /// Takes what was seen of a line.
     pub fn of(line: &HotLine) -> Line {
         let distances = [

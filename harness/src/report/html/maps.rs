@@ -104,12 +104,7 @@ fn point(page: &mut Page, lines: &Lines) {
 
 /// Whether a line has something to tell: transfers, or a pair that is shared.
 fn is_told(line: &Line) -> bool {
-    transfers(line) > 0 && line.sharing != Sharing::Private || line.sharing == Sharing::Pair
-}
-
-/// All transfers of a line; records can say what they please.
-fn transfers(line: &Line) -> u64 {
-    line.transfers.values().fold(0, |sum, count| sum.saturating_add(*count))
+    line.all_transfers() > 0 && line.sharing != Sharing::Private || line.sharing == Sharing::Pair
 }
 
 fn line(page: &mut Page, line: &Line) {
@@ -161,7 +156,7 @@ fn facts(line: &Line) -> String {
     let others = line.transfers.keys().filter(|key| !known(key));
     let others = others.map(|key| (key.as_str(), key.replace('_', " ")));
     let near_first = words.into_iter().map(|(key, told)| (key, told.to_owned())).chain(others);
-    let all = transfers(line);
+    let all = line.all_transfers();
     let by: Vec<String> = near_first
         .filter_map(|(key, told)| {
             let count = line.transfers.get(key).filter(|count| **count > 0)?;
