@@ -6,7 +6,8 @@
 use core::alloc::Layout;
 use std::sync::{Arc, Mutex};
 
-use alloc_arena::{Arena, Frees, Map, Placement, Request};
+use alloc_arena::{Arena, Frees, HotFields, Map, Placement, Request};
+use harness::layout::Object;
 use harness::memory::Policy;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
@@ -14,6 +15,8 @@ use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
 use harness::workload::Memory;
+
+harness::described!(described, alloc_arena);
 
 /// Bytes of each thread's arena: what the smallest row, the one inside its own type, holds.
 const ARENA_BYTES: usize = 64 << 10;
@@ -32,7 +35,7 @@ struct Allocating<A> {
     failed: Option<String>,
 }
 
-impl<A: Arena + Map + Send> Work for Allocating<A> {
+impl<A: Arena + HotFields + Map + Send> Work for Allocating<A> {
     /// Maps the arena again from the pinned thread: where pages lie may depend on who asks.
     fn prepare(&mut self) {
         match A::map(ARENA_BYTES, &self.request) {
@@ -69,6 +72,12 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
         self.misaligned += misaligned;
         self.exhausted += exhausted;
         ops
+    }
+
+    /// The baseline's block is the workload's: the arena has none.
+    fn objects(&self) -> Vec<Object> {
+        let is_an_arena = A::PROPERTIES.frees != Frees::Nothing;
+        is_an_arena.then(|| described("arena".into(), &self.arena)).into_iter().collect()
     }
 
     fn period(&self) -> u64 {
@@ -119,7 +128,7 @@ fn request<A: Arena>(policy: &Policy, memory: Memory) -> Result<Request, Unavail
 /// When an arena of that kind cannot be had, or the allocation does not fit it.
 pub(crate) fn experiment<A>(conditions: &Conditions) -> Result<Experiment, Unavailable>
 where
-    A: Arena + Map + Send + 'static,
+    A: Arena + HotFields + Map + Send + 'static,
 {
     let workload = &conditions.workload;
     let layout = Layout::from_size_align(workload.alloc_bytes, 8)

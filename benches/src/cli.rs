@@ -19,7 +19,8 @@ const VERSION: &str = concat!(
 );
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted (what was measured is kept)";
+Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 5 unfit (doctor),
+130 interrupted (what was measured is kept)";
 
 /// Measures which lock, queue, counter or allocator, how many threads, placed where.
 #[derive(Debug, Parser)]
@@ -40,6 +41,9 @@ pub(crate) enum Command {
     /// Show packages, nodes, last-level groups, cores, distances and quotas
     #[command(after_help = crate::topology_command::HELP)]
     Topology(crate::topology_command::TopologyArgs),
+    /// Say what about this host spoils measurements, and what to do; set it and put it back
+    #[command(after_help = crate::doctor_command::HELP)]
+    Doctor(crate::doctor_command::DoctorArgs),
     /// List the variants of every primitive with their properties
     #[command(after_help = "\
 Examples:
@@ -74,9 +78,18 @@ is kept)"
     /// Show which lines of a simulated point are hot, who touches which bytes, and what sharing that is
     #[command(after_help = crate::lines_command::HELP)]
     Lines(Box<crate::lines_command::LinesArgs>),
+    /// Show a phenomenon of big machines, before and after, beside field reports' figures
+    #[command(after_help = crate::scenario_command::HELP)]
+    Scenario(Box<crate::scenario_command::ScenarioArgs>),
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
+    /// Measure variants in turn and say which is faster
+    #[command(after_help = crate::ab_command::HELP)]
+    Ab(Box<crate::ab_command::AbArgs>),
+    /// Compare two files of records, point by point, with an exit code for CI
+    #[command(after_help = crate::compare_command::HELP)]
+    Compare(crate::compare_command::CompareArgs),
     /// Make a page with plots and verdicts from files of records
     #[command(after_help = crate::report_command::HELP)]
     Report(crate::report_command::ReportArgs),
@@ -92,6 +105,7 @@ Examples:
   manycore count --approve goldens.json      after a look at the differences
 
   manycore count --engine simulated          without valgrind
+  manycore count --out base.jsonl            for `manycore compare`
 
 One thread, nobody contends. Both engines run the same command of this program and must agree to
 the instruction; a row about which they do not is broken. Instructions per operation are (I(2n) - I(n)) / n of the same loop
@@ -107,6 +121,10 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     /// Compare simulated times with published measurements that set no figure of a machine
     #[command(after_help = crate::validate_command::HELP)]
     Validate(crate::validate_command::ValidateArgs),
+    #[command(hide = true)]
+    AbWindows(Box<crate::ab_arms::WindowsArgs>),
+    #[command(hide = true)]
+    ScenarioStep(Box<crate::scenario_step_command::ScenarioStepArgs>),
     #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]
@@ -196,7 +214,7 @@ pub(crate) struct SweepArgs {
 }
 
 /// What the threads do.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct WorkloadArgs {
     /// Locks: nanoseconds of work in the critical section
     #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
@@ -282,6 +300,9 @@ pub(crate) struct CountArgs {
     /// Show the functions that the instructions are in
     #[arg(long)]
     pub(crate) functions: bool,
+    /// Append the records to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Print records to standard output, everything else to standard error
     #[arg(long)]
     pub(crate) json: bool,
@@ -325,6 +346,9 @@ pub(crate) struct SimulatedArgs {
     /// Watch lines, and put apart what this JSON lists.
     #[arg(long)]
     pub(crate) watch: Option<String>,
+    /// Compare who touches which byte with what objects declare.
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) place: bool,
     /// Keep so many waits of cores.
     #[arg(long, requires = "watch")]
     pub(crate) trace: Option<usize>,

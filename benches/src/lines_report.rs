@@ -61,6 +61,8 @@ pub(crate) struct Found<'a> {
     /// Whether the machine fetches pairs of lines.
     pub(crate) pairs: bool,
     pub(crate) figures: Figures,
+    /// The factor by which times may be off.
+    pub(crate) band: f64,
     pub(crate) lines: &'a LineReport,
     pub(crate) what_ifs: Vec<WhatIf>,
 }
@@ -77,10 +79,11 @@ impl Found<'_> {
         let mut text = format!(
             "{row} on {machine} (simulated, fetches {pairs})\n\
              {}, {placement}, {ops} operations of each, seed {seed}: {} transfers and {} ns an \
-             operation\n\n{}",
+             operation\ntimes may be off by a factor of {} either way\n\n{}",
             count(*threads, "thread"),
             short(figures.transfers_per_op),
             short(figures.ns_per_op),
+            self.band,
             self.lines.table(top),
         );
         let shared = |line: &&HotLine| {
@@ -163,6 +166,7 @@ impl Found<'_> {
             "placement": self.placement, "ops": self.ops, "seed": self.seed,
             "fetches_pairs": self.pairs,
             "figures": self.figures.json(),
+            "time_factor": self.band,
             "lines": lines.collect::<Vec<_>>(),
             "others": others,
         })

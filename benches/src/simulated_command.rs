@@ -3,7 +3,7 @@
 use harness::native::Failure as Broken;
 use harness::placement::Placement;
 use harness::simulated::child::Answer;
-use harness::simulated::{Cores, Machine, Request, Watch, measure, watch};
+use harness::simulated::{Cores, Machine, Request, Watch, confirm, measure, watch};
 use harness::sweep::Ground;
 use harness::unavailable::Unavailable;
 use serde::Serialize;
@@ -22,6 +22,11 @@ pub(crate) fn run(arguments: &SimulatedArgs) -> Result<(), Failure> {
     let machine = Machine::find(&arguments.machine)
         .and_then(|machine| machine.with_cores(arguments.cores))
         .map_err(|error| Failure::Usage(error.to_string()))?;
+    if arguments.place {
+        return answer(with_request(&machine, arguments, |request| {
+            confirm(variant.row.make, request)
+        }));
+    }
     let Some(apart) = &arguments.watch else {
         return answer(with_request(&machine, arguments, |request| {
             measure(variant.row.make, request)

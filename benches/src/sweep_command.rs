@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::callgrind::Callgrind;
+use harness::doctor::{Finding, Live, Look, Subject, Verdict, examine};
 use harness::host::{self, Build};
 use harness::native::Native;
 use harness::placement::ThreadCounts;
 use harness::records::{Run, SCHEMA};
 use harness::sweep::{self, Plan, Settings};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use topology::Topology;
 
 use crate::cli::{OPS, SweepArgs};
+use crate::doctor_command::names;
 use crate::exit::Failure;
 use crate::stdout::{self, note};
 use crate::sweep_follower::Follower;
@@ -48,17 +50,15 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     catch_signals(&interrupted)?;
-    let mut header = header(&topology);
-    header.other.insert(TOPOLOGY.into(), json!(topology.plan()));
     let mut records = Records::open(&arguments)?;
+    let mut native = Native::new(topology);
+    let mut header = Run { doctor: doctor(&native), ..header(native.topology()) };
+    header.other.insert(TOPOLOGY.into(), json!(native.topology().plan()));
     let skip = records.measured_already(&arguments, &header)?;
     records.write(&header)?;
-    let findings = header.doctor.iter().filter_map(|finding| finding["message"].as_str());
-    findings.for_each(|message| note(&format!("note: {message}")));
     let about = Some(plan.duration(settings.point, settings.repeat));
     let repeat = (settings.repeat, about);
     let mut follower = Follower::new(&arguments, &plan, repeat, records, interrupted);
-    let mut native = Native::new(topology);
     let outcome = sweep::run(&mut native, &plan, &settings, &header.run, &skip, &mut follower);
     follower.finish(outcome, &plan)
 }
@@ -259,6 +259,25 @@ pub(crate) fn catch_signals(interrupted: &Arc<AtomicBool>) -> Result<(), Failure
     Ok(())
 }
 
+/// Examines the host briefly, says what is bad, and gives everything for the record.
+fn doctor(native: &Native) -> Vec<Value> {
+    let live = Live::measured(native.topology(), native.clock(), Look::Brief);
+    let findings = match Subject::new(native.topology(), Ok(live)) {
+        Ok(subject) => examine(&subject),
+        Err(reason) => {
+            note(&format!("note: the host could not be examined: {reason}"));
+            return vec![];
+        }
+    };
+    let unfit = findings.iter().filter(|finding| finding.verdict == Verdict::Unfit);
+    unfit.for_each(|finding| note(&format!("note: unfit: {}", finding.message())));
+    let warnings = names(&findings, Verdict::Warn);
+    if !warnings.is_empty() {
+        note(&format!("note: warnings about this host, see `manycore doctor`: {warnings}"));
+    }
+    findings.iter().map(Finding::to_json).collect()
+}
+
 pub(crate) fn header(topology: &Topology) -> Run {
     let host = host::fingerprint(topology, BUILD);
     let date = host["date"].as_str().unwrap_or_default().replace(['-', ':'], "");
@@ -268,7 +287,7 @@ pub(crate) fn header(topology: &Topology) -> Run {
         run: format!("{date}-{}", std::process::id()),
         argv: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         host,
-        doctor: host::findings(topology),
+        doctor: vec![],
         other: Map::new(),
     }
 }

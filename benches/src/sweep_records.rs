@@ -85,6 +85,14 @@ impl Records {
             None if arguments.json => None,
             None => Some(default_path()),
         };
+        Self::at(path, arguments.json)
+    }
+
+    /// Opens a file, if one is named, and standard output if it is wanted.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn at(path: Option<PathBuf>, to_stdout: bool) -> Result<Self, Failure> {
         let open = |path: PathBuf| {
             Appender::open(&path).map_err(|error| {
                 Failure::Failed(format!(
@@ -93,7 +101,7 @@ impl Records {
                 ))
             })
         };
-        Ok(Self { file: path.map(open).transpose()?, to_stdout: arguments.json })
+        Ok(Self { file: path.map(open).transpose()?, to_stdout })
     }
 
     /// With --resume, the keys of the points that the file holds.

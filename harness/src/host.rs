@@ -37,11 +37,18 @@ pub fn fingerprint(topology: &Topology, build: Build) -> Map<String, Value> {
         ("thp", known(chosen("/sys/kernel/mm/transparent_hugepage/enabled"), "no_thp")),
         ("aslr", known(first_line("/proc/sys/kernel/randomize_va_space"), "no_procfs")),
         ("hypervisor", hypervisor(topology)),
+        ("arch", Value::String(std::env::consts::ARCH.into())),
+        ("profile", Value::String(profile().into())),
         ("rustc", Value::String(build.rustc.into())),
         ("commit", Value::String(build.commit.into())),
         ("date", Value::String(date("%Y-%m-%dT%H:%M:%SZ"))),
     ];
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Gives how the program was built.
+pub fn profile() -> &'static str {
+    if cfg!(debug_assertions) { "debug" } else { "release" }
 }
 
 /// Gives the time now, in UTC, as `strftime` writes it.
@@ -52,38 +59,6 @@ pub fn date(format: &str) -> String {
 /// Gives the host's name as the kernel has it.
 pub fn host_name() -> Option<String> {
     first_line("/proc/sys/kernel/hostname")
-}
-
-/// Gives what about the host spoils measurements, as far as it can be read without measuring.
-pub fn findings(topology: &Topology) -> Vec<Value> {
-    let mut findings = Vec::new();
-    let mut found = |check: &str, message: String| {
-        findings.push(json!({"check": check, "message": message}));
-    };
-    if let Some(hypervisor) = hypervisor(topology).as_str() {
-        found("hypervisor", format!("{hypervisor} may take CPUs away at any time (see steal)"));
-    }
-    if let Some(governor) = governor(topology).filter(|governor| governor != "performance") {
-        found(
-            "governor",
-            format!("the governor `{governor}` changes the clock rate with the load"),
-        );
-    }
-    if let Some(quota) = topology.cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref()) {
-        found(
-            "quota",
-            format!("a quota of {} CPUs ({}) stops threads that exceed it", quota.cpus, quota.file),
-        );
-    }
-    let load = first_line("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok());
-    if let Some(load) = load.filter(|&load: &f64| load > 0.5) {
-        found("load", format!("the load average is {load}: other programs compete for the CPUs"));
-    }
-    if topology.usable().len() < topology.cpus.online.len() {
-        let (usable, online) = (topology.usable(), &topology.cpus.online);
-        found("cpuset", format!("this process may use CPUs {usable} of {online} online"));
-    }
-    findings
 }
 
 fn missing(reason: &Unavailable) -> Value {
@@ -140,6 +115,8 @@ mod tests {
             "thp",
             "aslr",
             "hypervisor",
+            "arch",
+            "profile",
             "rustc",
             "commit",
             "date",

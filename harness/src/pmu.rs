@@ -6,6 +6,16 @@ use crate::unavailable::Unavailable;
 
 /// Tells why hardware counters are not read: none, not permitted, or not part of this version.
 pub(crate) fn why_unavailable() -> Unavailable {
+    match can_count() {
+        Err(reason) => reason,
+        Ok(()) => {
+            Unavailable::because("pmu_not_read", "this version does not read hardware counters")
+        }
+    }
+}
+
+/// Tries to open a hardware counter of this thread's user space.
+pub(crate) fn can_count() -> Result<(), Unavailable> {
     const PERF_TYPE_HARDWARE: u32 = 0;
     const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
     const EXCLUDE_KERNEL_AND_HV: u64 = 1 << 5 | 1 << 6;
@@ -23,9 +33,9 @@ pub(crate) fn why_unavailable() -> Unavailable {
             Some(libc::EACCES | libc::EPERM) => "pmu_not_permitted",
             _ => "no_pmu",
         };
-        return Unavailable::syscall(code, "perf_event_open", &error);
+        return Err(Unavailable::syscall(code, "perf_event_open", &error));
     }
     // SAFETY: closes the descriptor opened above.
     unsafe { libc::close(descriptor as i32) };
-    Unavailable::because("pmu_not_read", "this version does not read hardware counters")
+    Ok(())
 }

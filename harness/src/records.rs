@@ -38,6 +38,15 @@ pub struct Run {
     pub other: Map<String, Value>,
 }
 
+impl Run {
+    /// Gives the findings that spoil measurements; those of other programs have no verdict.
+    pub fn spoilers(&self) -> impl Iterator<Item = &Value> {
+        let harmless =
+            |finding: &&Value| matches!(finding["verdict"].as_str(), Some("ok" | "unknown"));
+        self.doctor.iter().filter(move |finding| !harmless(finding))
+    }
+}
+
 /// One measured point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {

@@ -126,8 +126,25 @@ pub const TABLE: &[Entry] = &[
         unit: "ns",
         formula: "Σ over operations of (acquired − asked) ÷ operations",
         means: "The part of an operation that was spent waiting for others.",
-        beware: "",
-        engines: &[("simulated", "predicted time between asking for the lock and holding it")],
+        beware: "Scenarios note it where a lock was found taken, not where it was free.",
+        engines: &[
+            ("native", "the clock before asking and after getting it, in scenarios"),
+            ("simulated", "predicted time between asking for the lock and holding it"),
+        ],
+    },
+    Entry {
+        name: "scenario.*",
+        topic: Topic::Speed,
+        unit: "-",
+        formula: "lost_updates: adds − count; idle_spread: standard deviation of workers' idle shares \
+            of the time; offered_per_s: arrivals; no_room: pushes that found a queue full; names in _ns \
+            are times",
+        means: "What one scenario finds out beyond the figures that all have.",
+        beware: "Each belongs to its scenario alone; docs/phenomena.md tells it there.",
+        engines: &[
+            ("native", "what the scenario's threads note"),
+            ("simulated", "what the scenario's threads note"),
+        ],
     },
     Entry {
         name: "cpu_seconds",

@@ -101,6 +101,7 @@ fn is_formula(cell: &str) -> bool {
 fn visible(c: char) -> char {
     let turns =
         matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+    let turns = turns || matches!(c, '\u{fffe}' | '\u{ffff}'); // no characters, and not in XML
     if turns || (c.is_control() && !matches!(c, '\n' | '\t')) { '\u{fffd}' } else { c }
 }
 

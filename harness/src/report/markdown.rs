@@ -55,7 +55,7 @@ fn host(out: &mut String, model: &Model, at: usize) {
         for (key, value) in &run.host {
             let _ = writeln!(out, "| {} | {} |", cell(key), cell(&told(value)));
         }
-        for finding in &run.doctor {
+        for finding in run.spoilers() {
             let message = finding.get("message").unwrap_or(finding);
             let _ = writeln!(out, "| spoils measurements | {} |", cell(&told(message)));
         }

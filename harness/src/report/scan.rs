@@ -11,8 +11,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
+use crate::light::{Key, Light, Unread};
 use crate::line_records::Lines;
-use crate::records::{self, Point, Record, Run, SCHEMA, Skipped, Status};
+use crate::records::{self, Point, Record, Run, Skipped};
 use crate::report::error::ReportError;
 
 /// Up to so many points are all shown; of more, the newest of each key.
@@ -142,9 +143,7 @@ impl Scanner {
         // The short way for whole points; everything else goes the long way, which also says
         // what is wrong.
         if newer_runs.is_empty()
-            && let Ok(light) = serde_json::from_slice::<Light>(bytes)
-            && light.record == "point"
-            && light.schema.is_none_or(|schema| schema <= SCHEMA)
+            && let Some(light) = Light::<Unread>::read(bytes)
         {
             let header = self.header(input, &light.run);
             let key = key(&light, self.host_key(header, &light.run));
@@ -155,7 +154,8 @@ impl Scanner {
             Ok(Record::Run(run)) => self.run(input, *run),
             Ok(Record::Point(point)) => {
                 let header = self.header(input, &point.run);
-                let key = key(&Light::from(&*point), self.host_key(header, &point.run));
+                let light = Light::of(&point, Unread::default());
+                let key = key(&light, self.host_key(header, &point.run));
                 self.point(Kept { input, line, header, key, bytes: Vec::new() }, bytes);
             }
             Ok(Record::Lines(lines)) => self.watched(input, *lines),
@@ -314,65 +314,8 @@ impl Scanner {
     }
 }
 
-/// What every line is read for. Accepts what [`Point`] accepts, and allocates next to nothing.
-#[derive(Deserialize)]
-struct Light<'a> {
-    #[serde(borrow)]
-    record: Cow<'a, str>,
-    schema: Option<u64>,
-    #[serde(borrow)]
-    run: Cow<'a, str>,
-    #[serde(borrow)]
-    engine: Cow<'a, str>,
-    #[serde(borrow)]
-    machine: Cow<'a, str>,
-    #[serde(borrow)]
-    primitive: Cow<'a, str>,
-    #[serde(borrow)]
-    variant: Cow<'a, str>,
-    workload: Map<String, Value>,
-    threads: usize,
-    #[serde(borrow)]
-    placement: Cow<'a, str>,
-    cpus: Vec<u32>,
-    seed: u64,
-    repeat: u64,
-    #[serde(rename = "status")]
-    _status: Status,
-    #[serde(rename = "reasons", borrow)]
-    _reasons: Vec<Cow<'a, str>>,
-    #[serde(rename = "metrics")]
-    _metrics: AnyMap<IgnoredAny>,
-    #[serde(rename = "per_thread")]
-    _per_thread: AnyMap<Vec<u64>>,
-}
-
-impl<'a> From<&'a Point> for Light<'a> {
-    fn from(point: &'a Point) -> Self {
-        Self {
-            record: Cow::Borrowed(&point.record),
-            schema: None,
-            run: Cow::Borrowed(&point.run),
-            engine: Cow::Borrowed(&point.engine),
-            machine: Cow::Borrowed(&point.machine),
-            primitive: Cow::Borrowed(&point.primitive),
-            variant: Cow::Borrowed(&point.variant),
-            workload: point.workload.clone(),
-            threads: point.threads,
-            placement: Cow::Borrowed(&point.placement),
-            cpus: point.cpus.clone(),
-            seed: point.seed,
-            repeat: point.repeat,
-            _status: point.status,
-            _reasons: Vec::new(),
-            _metrics: AnyMap(std::marker::PhantomData),
-            _per_thread: AnyMap(std::marker::PhantomData),
-        }
-    }
-}
-
 /// The same words that [`sweep::key`](crate::sweep::key) makes a key of, and the host.
-fn key(light: &Light, host: u64) -> u64 {
+fn key(light: &Light<Unread>, host: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     let names = [&light.engine, &light.machine, &light.primitive, &light.variant, &light.placement];
     names.hash(&mut hasher);
@@ -381,26 +324,6 @@ fn key(light: &Light, host: u64) -> u64 {
     }
     (light.threads, &light.cpus, light.seed, light.repeat, host).hash(&mut hasher);
     hasher.finish()
-}
-
-/// A map whose values are checked and dropped.
-struct AnyMap<V>(std::marker::PhantomData<V>);
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for AnyMap<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each<V>(std::marker::PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Each<V> {
-            type Value = AnyMap<V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                while map.next_entry::<IgnoredAny, V>()?.is_some() {}
-                Ok(AnyMap(self.0))
-            }
-        }
-        deserializer.deserialize_map(Each(std::marker::PhantomData))
-    }
 }
 
 /// The names that a point's row has figures for.
@@ -444,8 +367,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
                 Ok(Keys(keys))
             }
         }
-        #[derive(Deserialize)]
-        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
         deserializer.deserialize_map(Each)
     }
 }
@@ -453,9 +374,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
 /// Gives the names of a line that is a whole point of this schema; `None` for all others, among
 /// which there may be points that only [`records::parse`] understands.
 pub(crate) fn names(bytes: &[u8]) -> Option<Names<'_>> {
-    let light = serde_json::from_slice::<Light>(bytes).ok()?;
-    let whole = light.record == "point" && light.schema.is_none_or(|schema| schema <= SCHEMA);
-    if whole { serde_json::from_slice(bytes).ok() } else { None }
+    Light::<Unread>::read(bytes)?;
+    serde_json::from_slice(bytes).ok()
 }
 
 /// Keys of run headers that describe machines, for their drawings.

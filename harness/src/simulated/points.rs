@@ -5,6 +5,7 @@ use std::io;
 
 use simulator::machine::Machine;
 
+use super::band::{Border, band};
 use super::child::{Answer, Ended, Follow, Pool, RANDOMISED};
 use super::figures::{Measured, metrics};
 use super::point::memory_not_simulated;
@@ -134,7 +135,8 @@ fn finished(mut point: Point, ended: Ended, machine: &Machine) -> Point {
     }
     match answer.outcome() {
         Ok(measured) => {
-            point.metrics = metrics(&measured, machine);
+            let band = band(&point.machine, &point.primitive, Border::of(machine, &point.cpus));
+            point.metrics = metrics(&measured, machine, band);
             point.per_thread.insert("ops".into(), measured.ops);
             point
         }

@@ -114,7 +114,7 @@ fn findings(page: &mut Page, host: &Host) {
     let findings: Vec<(String, String)> = host
         .runs
         .iter()
-        .flat_map(|run| &run.doctor)
+        .flat_map(|run| run.spoilers())
         .map(|finding| match finding {
             Value::Object(_) => (word(finding, "check"), word(finding, "message")),
             other => ("finding".into(), told(other)),
