@@ -121,7 +121,7 @@ fn nanoseconds_of_work_last_as_long_on_the_simulated_machine() {
     let thinking = |think_ns| {
         let workload = Workload { think_ns, ..Workload::default() };
         let measured = run(adding::<1>, &[0], 1, &workload).unwrap();
-        metrics(&measured, &machine())["ns_per_op"].value().unwrap()
+        metrics(&measured, &machine(), 1.0)["ns_per_op"].value().unwrap()
     };
     let more = thinking(500) - thinking(0);
     assert!((495.0..510.0).contains(&more), "{more}");
