@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use harness::report::number::plural;
 use harness::report::{self, Format};
 
 use crate::exit::Failure;
@@ -68,7 +69,7 @@ pub(crate) fn run(arguments: &ReportArgs) -> Result<(), Failure> {
     let made = report::make(&inputs, &out, format, rows::kinds()).map_err(failed)?;
     let mut message = format!("{} points", made.points);
     if made.watched > 0 {
-        message.push_str(&format!(", {} records of lines", made.watched));
+        message.push_str(&format!(", {} of lines", plural(made.watched, "record")));
     }
     if made.skipped > 0 {
         message.push_str(&format!(", {} lines skipped", made.skipped));
