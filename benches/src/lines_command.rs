@@ -8,9 +8,12 @@ use std::time::Duration;
 use clap::Args;
 use harness::native::Failure as Broken;
 use harness::placement::Placement;
+use harness::records::Run;
 use harness::simulated::child::{Answer, Child, Ended, RANDOMISED};
 use harness::simulated::{Apart, Border, Cores, HotLine, Watched, band, metrics};
 use harness::sweep::Ground;
+use serde_json::{Map, Value};
+use topology::Topology;
 
 use crate::cli::{self, WorkloadArgs};
 use crate::exit::Failure;
@@ -20,7 +23,8 @@ use crate::simulated_command::only;
 use crate::simulated_sweep::OPS;
 use crate::simulated_words::SimulatedWords;
 use crate::stdout::{self, note};
-use crate::sweep_command::catch_signals;
+use crate::sweep_command::{catch_signals, header};
+use crate::sweep_records::MACHINE;
 use crate::target::Target;
 
 /// What stands below the flags.
@@ -30,6 +34,8 @@ Examples:
       counters side by side in one line: false sharing, and what padding would bring
   manycore lines locks/ticket --threads 64 --machine graviton2 --top 3
   manycore lines queues/spsc_ring_unpadded --threads 2 --json
+  manycore lines locks/ticket --threads 128 --out results.jsonl
+      adds the lines to these records too: `manycore report results.jsonl` draws them
   manycore lines locks/mcs --threads 16 --folded mcs.folded --timeline mcs.json
       stacks for a flame graph, and waits for a trace viewer
 
@@ -84,6 +90,9 @@ pub(crate) struct LinesArgs {
     /// Write what each core waited for and when to this file, as JSON for trace viewers
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
+    /// Add the lines to this file of records, for `manycore report`
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Give up after this much real time
     #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true, value_parser = cli::budget)]
     timeout: Duration,
@@ -114,6 +123,7 @@ pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
     };
     point.check_threads()?;
     catch_signals(&point.interrupted)?;
+    let mut records = arguments.out.as_deref().map(line_files::records).transpose()?;
     let trace = (arguments.folded.is_some() || arguments.timeline.is_some()).then_some(EVENTS);
     let watched = point.watched(&[], trace)?;
     let figures = point.figures(&watched);
@@ -146,6 +156,12 @@ pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
         lines: &watched.lines,
         what_ifs,
     };
+    if let Some(records) = &mut records {
+        let mut header = point.header()?;
+        line_files::append(records, &header)?;
+        let run = std::mem::take(&mut header.run);
+        line_files::append(records, &found.record(run, point.workload(), arguments.top))?;
+    }
     stdout::print(&match arguments.json {
         true => found.json(arguments.top).to_string(),
         false => found.text(arguments.top),
@@ -233,6 +249,25 @@ impl Point<'_> {
             Broken::Broken(reason) => failed(reason),
             Broken::Unavailable(reason) => failed(reason.to_string()),
         })
+    }
+
+    /// The header of the records.
+    fn header(&self) -> Result<Run, Failure> {
+        let host = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut header = header(&host);
+        header.other.insert(MACHINE.into(), self.target.description());
+        // Nothing about this host spoils what is simulated.
+        header.doctor.clear();
+        Ok(header)
+    }
+
+    /// What the threads do, in the words of a point.
+    fn workload(&self) -> Map<String, Value> {
+        let LinesArgs { row, workload, ops, .. } = self.arguments;
+        let primitive = row.split('/').next().unwrap_or_default();
+        let mut words = workload.workload().words(primitive);
+        words.insert("ops".into(), (*ops).into());
+        words
     }
 
     fn figures(&self, watched: &Watched) -> Figures {

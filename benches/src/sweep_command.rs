@@ -19,7 +19,7 @@ use crate::doctor_command::names;
 use crate::exit::Failure;
 use crate::stdout::{self, note};
 use crate::sweep_follower::Follower;
-use crate::sweep_records::Records;
+use crate::sweep_records::{Records, TOPOLOGY};
 use crate::{count, count_command, rows, select, simulated_sweep, table};
 
 /// The shortest measured time of a point to which a budget may shorten it.
@@ -52,7 +52,8 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     catch_signals(&interrupted)?;
     let mut records = Records::open(&arguments)?;
     let mut native = Native::new(topology);
-    let header = Run { doctor: doctor(&native), ..header(native.topology()) };
+    let mut header = Run { doctor: doctor(&native), ..header(native.topology()) };
+    header.other.insert(TOPOLOGY.into(), json!(native.topology().plan()));
     let skip = records.measured_already(&arguments, &header)?;
     records.write(&header)?;
     let about = Some(plan.duration(settings.point, settings.repeat));

@@ -122,6 +122,7 @@ fn points(path: &Path) -> Result<(Option<Run>, BTreeMap<Key, Point>), Failure> {
             let key = (point.primitive.clone(), point.variant.clone(), point.threads);
             found.insert(key, *point);
         }
+        Record::Lines(_) => {}
     };
     records::read(path, each, |_| ())
         .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;

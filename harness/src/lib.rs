@@ -64,7 +64,7 @@
 //! | [`paired`] | windows of two experiments in turn, and a rule that says which is faster |
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
-//! | [`records`] | JSON Lines, read and written |
+//! | [`records`], [`line_records`] | JSON Lines, read and written |
 //! | [`report`] | what records say, as one page, as Markdown, as comma-separated values |
 //! | [`compare`] | two files of records: paired by point, a verdict each |
 //! | [`glossary`] | what each metric means and how it is got |
@@ -88,6 +88,7 @@ pub mod glossary;
 pub mod host;
 pub mod layout;
 mod light;
+pub mod line_records;
 pub mod line_sizes;
 pub mod memory;
 pub mod native;

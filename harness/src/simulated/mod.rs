@@ -39,7 +39,7 @@ pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
 pub use lines::{Watch, Watched, watch};
 pub use placed::confirm;
-pub use plan::plan;
+pub use plan::{plan, recorded_plan};
 pub use point::{Request, measure, on_a_fresh_stack, stopped};
 pub use points::{Settings, run};
 pub use simulator::machine::{

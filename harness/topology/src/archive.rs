@@ -329,8 +329,9 @@ impl Reading {
         let reason = error.to_string();
         if error.kind() == io::ErrorKind::UnexpectedEof || reason.contains("EOF") {
             ArchiveProblem::Truncated
-        } else if self.entries == 0 {
-            ArchiveProblem::NoArchive { looks_like: Some("compressed or damaged") }
+        } else if self.entries == 0 && !["deflate", "gzip"].iter().any(|word| reason.contains(word))
+        {
+            ArchiveProblem::NoArchive { looks_like: Some("a file without a tar archive in it") }
         } else {
             ArchiveProblem::Damaged { reason }
         }

@@ -20,12 +20,15 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cpuset::CpuSet;
 
 pub use svg::SvgStyle;
 
 /// What a box stands for. The order is that of boxes that hold the same CPUs, outermost first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PartKind {
     /// A package (socket).
     Package,
@@ -36,7 +39,7 @@ pub enum PartKind {
 }
 
 /// Describes one box.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// What it stands for.
     pub kind: PartKind,
@@ -49,7 +52,7 @@ pub struct Part {
 }
 
 /// Describes a core.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreTile {
     /// Its name: `core 3`.
     pub name: String,
@@ -60,7 +63,7 @@ pub struct CoreTile {
 }
 
 /// Describes a machine that is to be drawn.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// What machine it is.
     pub title: String,

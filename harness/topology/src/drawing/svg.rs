@@ -26,7 +26,7 @@ const LARGE_FROM: usize = 64;
 const ALL_UP_TO: usize = 1024;
 
 /// How wide a drawing should be at most.
-const WIDTH_MOST: usize = 960;
+const WIDTH_MOST: usize = 1080;
 
 /// How wide at least, for the title and the notes.
 const WIDTH_LEAST: usize = 480;

@@ -275,6 +275,9 @@ fn what_is_no_archive_is_told() {
     assert_eq!(problem(&gzip(&[0; 10240])), ArchiveProblem::NoEntries);
     let text = problem(&gzip("not a tar at all ".repeat(100).as_bytes()));
     assert!(matches!(text, ArchiveProblem::NoArchive { .. }), "{text:?}");
+    let mut broken = gzip(&Tar::default().machine("").end());
+    broken[12..40].fill(0xff);
+    assert!(matches!(problem(&broken), ArchiveProblem::Damaged { .. }), "{:?}", problem(&broken));
     let empty = Tar::default().entry(b'5', "sys", "", b"").end();
     assert!(matches!(read(&empty).unwrap_err(), TopologyError::RootEmpty { .. }));
 }
