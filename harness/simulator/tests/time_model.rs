@@ -135,6 +135,17 @@ impl Lock for Mcs {
 
 /// Picoseconds from one holder to the next.
 fn hand_offs<L: Lock>(machine: &str, cores: usize) -> u64 {
+    let (report, ops) = episodes::<L>(machine, cores);
+    ps_per_op(&report, ops)
+}
+
+/// Transfers for one acquisition with its release, and for the data that the lock guards.
+fn transfers<L: Lock>(machine: &str, cores: usize) -> f64 {
+    let (report, ops) = episodes::<L>(machine, cores);
+    report.total.transfers.total() as f64 / ops as f64
+}
+
+fn episodes<L: Lock>(machine: &str, cores: usize) -> (Report<()>, u64) {
     let lock = L::default();
     let data = CachePadded::new(AtomicU64::new(0));
     let report = run(machine, &first(cores), |thread| {
@@ -146,7 +157,26 @@ fn hand_offs<L: Lock>(machine: &str, cores: usize) -> u64 {
     });
     let ops = OPS * cores as u64;
     assert_eq!(data.load(Ordering::Relaxed), ops);
-    ps_per_op(&report, ops)
+    (report, ops)
+}
+
+#[test]
+fn a_hand_off_moves_as_many_lines_as_its_lock_must() {
+    // Swap of the tail, the predecessor's link, the own node again, the successor's flag, the
+    // successor's read of it; and the data, to read and then to write.
+    let mcs = [8, 16, 64].map(|cores| transfers::<Mcs>(ROME, cores));
+    println!("transfers of an episode with 8, 16 and 64 cores: mcs {mcs:.2?}");
+    assert!(mcs.iter().all(|&of_one| (6.5..=8.5).contains(&of_one)), "{mcs:?}");
+    // An arrival and a release to write, each waiter's read; and the data, to read and to write.
+    let ticket = [8, 16, 64].map(|cores| transfers::<Ticket>(ROME, cores));
+    println!("ticket {ticket:.2?}");
+    for (&of_one, waiters) in ticket.iter().zip([7.0, 15.0, 63.0]) {
+        assert!(of_one > 0.75 * waiters && of_one < 5.0 + waiters, "{waiters} waiters: {of_one}");
+    }
+    // Every waiter asks to write, over and over: more with each.
+    let tas = [8, 16, 64].map(|cores| transfers::<TestAndSet>(ROME, cores));
+    println!("test-and-set {tas:.2?}");
+    assert!(tas[0] < tas[1] && tas[1] < tas[2] && tas[2] > 2.0 * tas[0], "{tas:?}");
 }
 
 #[test]
@@ -254,24 +284,27 @@ fn a_line_of_ones_own_is_not_enough_where_pairs_are_fetched() {
     assert!(near > 4 * far);
 }
 
-/// A ring of one producer and one consumer; transfers for an item.
-fn ring(cached: bool) -> f64 {
-    const SLOTS: usize = 64;
+/// A ring of one producer and one consumer, half full of `lag` items at first; each computes so many
+/// rounds beside an item. Transfers for an item.
+fn ring(cached: bool, rounds: u64, lag: usize) -> f64 {
     const ITEMS: usize = 4_000;
-    let slots: Vec<AtomicU64> = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+    let size = (2 * lag).max(64);
+    let slots: Vec<AtomicU64> = (0..size).map(|item| AtomicU64::new(item as u64)).collect();
     let head = CachePadded::new(AtomicUsize::new(0));
-    let tail = CachePadded::new(AtomicUsize::new(0));
+    let tail = CachePadded::new(AtomicUsize::new(lag));
     let report = run(ROME, &[0, 1], |thread| {
         let mut seen = 0;
-        for i in 0..ITEMS {
+        let first = if thread == 0 { lag } else { 0 };
+        for i in first..first + ITEMS {
+            (0..rounds).for_each(|round| drop(black_box(round)));
             if thread == 0 {
-                while !cached || i - seen == SLOTS {
+                while !cached || i - seen == size {
                     seen = head.load(Ordering::Acquire);
-                    if i - seen < SLOTS {
+                    if i - seen < size {
                         break;
                     }
                 }
-                slots[i % SLOTS].store(i as u64, Ordering::Relaxed);
+                slots[i % size].store(i as u64, Ordering::Relaxed);
                 tail.store(i + 1, Ordering::Release);
             } else {
                 while !cached || seen == i {
@@ -280,7 +313,7 @@ fn ring(cached: bool) -> f64 {
                         break;
                     }
                 }
-                assert_eq!(slots[i % SLOTS].load(Ordering::Relaxed), i as u64);
+                assert_eq!(slots[i % size].load(Ordering::Relaxed), i as u64);
                 head.store(i + 1, Ordering::Release);
             }
         }
@@ -290,9 +323,18 @@ fn ring(cached: bool) -> f64 {
 
 #[test]
 fn a_ring_that_remembers_indices_moves_fewer_lines() {
-    let (plain, cached) = (ring(false), ring(true));
+    let (plain, cached) = (ring(false, 0, 0), ring(true, 0, 0));
     println!("transfers for an item: {plain:.2}, with remembered indices {cached:.2}");
     assert!(plain > 2.0 && cached < plain / 2.0);
+    // Neither full nor empty, each side reads the other's index and takes its own back for each
+    // item; and the line of every eighth item is brought and taken back.
+    let steady = ring(false, 400, 1000);
+    println!("transfers for an item at a distance: {steady:.2}");
+    assert!((4.0..=4.5).contains(&steady), "{steady}");
+    // Where the consumer waits for each item, its line goes back and forth as well.
+    let waits = ring(false, 400, 0);
+    println!("transfers for an item waited for: {waits:.2}");
+    assert!((4.75..=6.5).contains(&waits), "{waits}");
 }
 
 /// Two cores take turns; picoseconds from one to the other.
