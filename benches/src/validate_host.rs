@@ -18,6 +18,10 @@ use crate::stdout::note;
 /// By which factor a simulated time may be off, either way.
 const MARK: f64 = 1.5;
 
+/// Simulated operations of each thread: many times what a queue holds, so that its ends meet as they
+/// do natively.
+const OPS: &str = "16384";
+
 /// A native time with the simulated one.
 #[derive(Debug)]
 struct Beside {
@@ -86,7 +90,7 @@ fn measured(folder: &Path, seconds: f64) -> Result<Host, Failure> {
     manycore(&[&sweep[..], &both].concat())?;
     note("simulating the same");
     let sweep = ["sweep", "--engine", "simulated", "--machine", &machine, "--out", &simulated];
-    manycore(&[&sweep[..], &both].concat())?;
+    manycore(&[&sweep[..], &["--ops", OPS], &both].concat())?;
     let (run, native) = points(Path::new(&native))?;
     let (_, simulated) = points(Path::new(&simulated))?;
     let rows = native.iter().filter_map(|(key, point)| beside(point, simulated.get(key)?));
