@@ -258,6 +258,29 @@ fn without_permission_it_names_what_it_could_not_read() {
 }
 
 #[test]
+fn settings_that_nobody_may_make_are_an_error() {
+    const NOBODY: u32 = 65_534;
+    let tree = spoilt();
+    fs::set_permissions(tree.root(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(tree.at("run"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(tree.at(GOVERNOR), fs::Permissions::from_mode(0o444)).unwrap();
+    let mut command = doctor(tree.root(), &["--apply", "--", "echo", "ran"]);
+    if fs::OpenOptions::new().write(true).open(tree.at(GOVERNOR)).is_ok() {
+        command.uid(NOBODY); // root may write everything
+    }
+    match command.output() {
+        Err(error) => println!("SKIPPED: the program cannot be run as another user: {error}"),
+        Ok(output) => {
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{error}");
+            assert!(error.contains("not set: not_permitted") && error.contains("run as root"));
+            assert!(!text(&output.stdout).contains("ran"));
+            assert!(!tree.at(STATE).exists());
+        }
+    }
+}
+
+#[test]
 fn a_sweep_keeps_the_findings_with_its_run() {
     let blink = ["sweep", "--primitive", "counters", "--variant", "null", "--threads", "1"];
     let output = Command::new(env!("CARGO_BIN_EXE_manycore"))

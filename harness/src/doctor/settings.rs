@@ -189,6 +189,12 @@ pub fn apply(tree: &Tree, changes: Vec<Change>, state: &Path) -> Result<Applied,
 }
 
 impl Applied {
+    /// Tells whether something was to be set and every change was refused.
+    pub fn set_nothing(&self) -> bool {
+        let refused = |(_, fate): &(Change, Fate)| matches!(fate, Fate::Refused(_));
+        !self.made.is_empty() && self.made.iter().all(refused)
+    }
+
     /// Puts everything back, last change first.
     ///
     /// # Errors
