@@ -264,11 +264,12 @@ pub const TABLE: &[Entry] = &[
         name: "foreign_lines_per_op.*",
         topic: Topic::Lines,
         unit: "1",
-        formula: "loads served from another core's cache ÷ operations: same_socket, cross_socket",
+        formula: "loads served from another core's cache ÷ operations: near, far",
         means: "What hardware saw of contention, true or false sharing alike.",
-        beware: "Intel counts loads of lines that another core had modified; AMD counts fills from \
-            caches of another group of cores, so that sharing within a group is not seen. Other \
-            CPUs: no_event_known.",
+        beware: "Intel counts loads of lines that another core had modified, in the same socket \
+            (near) and in another one (far). AMD counts fills from caches of another group of \
+            cores, of addresses of the same node (near) and of another one (far), so that sharing \
+            within a group is not seen. Other CPUs: no_event_known.",
         engines: &[("native", COUNTERS)],
     },
     Entry {

@@ -143,8 +143,8 @@ fn each_kind_of_core_has_its_own_unit() {
     fake.readings.borrow_mut().push_back(Reading { values: vec![0; 4], ..Reading::default() });
     fake.readings.borrow_mut().push_back(Reading { values: vec![1; 4], ..Reading::default() });
     let counts = counted(&group);
-    assert_eq!(counts["foreign_lines_per_op.same_socket"], Ok(1));
-    assert_eq!(counts["foreign_lines_per_op.cross_socket"], Err("no_event".to_owned()));
+    assert_eq!(counts["foreign_lines_per_op.near"], Ok(1));
+    assert_eq!(counts["foreign_lines_per_op.far"], Err("no_event".to_owned()));
 
     fake.opened.borrow_mut().clear();
     let group = Group::open(&fake, 16).unwrap();

@@ -370,6 +370,22 @@ fn what_cannot_be_read_is_unknown_with_the_reason_and_the_path() {
     }
 }
 
+/// A tree that holds the list of its CPUs alone: what is not there is never taken for good.
+#[test]
+fn nothing_is_known_of_an_empty_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let cpus = dir.path().join("sys/devices/system/cpu");
+    fs::create_dir_all(&cpus).unwrap();
+    fs::write(cpus.join("online"), "0-3\n").unwrap();
+    let host = Topology::from_root(dir.path()).unwrap();
+    for finding in examine(&Subject::new(&host, unmeasured()).unwrap()) {
+        assert_eq!(finding.verdict, Verdict::Unknown, "{}: {}", finding.check, finding.message());
+        let expected =
+            if MEASURED_ONLY.contains(&finding.check) { "not_this_host" } else { "not_there" };
+        assert_eq!(finding.reason.unwrap().code, expected, "{}", finding.check);
+    }
+}
+
 fn quiet_cpu(cpu: u32) -> CpuHiccups {
     CpuHiccups {
         cpu,
