@@ -110,7 +110,7 @@ find_busybox() {
 [ "$(uname -m)" = x86_64 ] || skip "the machine is x86-64 and so must the program be; this host is $(uname -m)"
 need python3 python3
 need gzip gzip
-try qemu-system-x86_64 qemu-system-x86 || skip "no QEMU; install qemu-system-x86 (Debian's name)"
+try qemu-system-x86_64 qemu-system-x86 --no-install-recommends || skip "no QEMU; install qemu-system-x86 (Debian's name)"
 find_kernel
 find_busybox
 if [ -z "$program" ]; then

@@ -36,7 +36,6 @@ fn text(bytes: &[u8]) -> String {
 fn spoilt() -> Tree {
     let tree = Tree::healthy();
     tree.file(GOVERNOR, "powersave\n");
-    fs::create_dir(tree.at("run")).unwrap();
     tree
 }
 
@@ -264,6 +263,7 @@ fn settings_that_nobody_may_make_are_an_error() {
     const NOBODY: u32 = 65_534;
     let tree = spoilt();
     fs::set_permissions(tree.root(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(tree.at("run")).unwrap();
     fs::set_permissions(tree.at("run"), fs::Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(tree.at(GOVERNOR), fs::Permissions::from_mode(0o444)).unwrap();
     let mut command = doctor(tree.root(), &["--apply", "--", "echo", "ran"]);
