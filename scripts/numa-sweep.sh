@@ -58,6 +58,8 @@ else
 fi
 
 "$manycore" topology >&2
+# What is unfit is said and kept with the run; the sweep goes on.
+"$manycore" doctor >&2 || true
 
 # Placements that are the same CPUs on this machine are measured once.
 nodes=$(ls -d /sys/devices/system/node/node[0-9]* 2>/dev/null | wc -l)

@@ -107,10 +107,11 @@ fn text(findings: &[Finding]) -> String {
         table.add_row([finding.verdict.word(), finding.check, &lines.join("\n")]);
     }
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let as_known = if count(Verdict::Unknown) > 0 { " as far as is known" } else { "" };
     let summary = match worst(findings) {
         Verdict::Unfit => format!("unfit: {}", names(findings, Verdict::Unfit)),
-        Verdict::Warn => "fit, with warnings".to_owned(),
-        Verdict::Ok | Verdict::Unknown => "fit".to_owned(),
+        Verdict::Warn => format!("fit{as_known}, with warnings"),
+        Verdict::Ok | Verdict::Unknown => format!("fit{as_known}"),
     };
     format!(
         "{}\n\n→ {summary} ({} ok, {} warn, {} unfit, {} unknown)",

@@ -62,6 +62,10 @@ pub(crate) fn hold(
     let signal = caught_signal()?;
     let applied = settings::apply(&tree, settings::wanted(&tree, host), &state)?;
     told_made(&applied.made);
+    if applied.set_nothing() {
+        told_back(&applied.restore()?)?;
+        return Err(Failure::Failed("no setting could be made, see above; run as root".into()));
+    }
     let shown = show();
     let ended = shown.and_then(|()| match arguments.command.split_first() {
         Some((program, words)) => run_under(program, words, &signal),

@@ -36,7 +36,6 @@ fn text(bytes: &[u8]) -> String {
 fn spoilt() -> Tree {
     let tree = Tree::healthy();
     tree.file(GOVERNOR, "powersave\n");
-    fs::create_dir(tree.at("run")).unwrap();
     tree
 }
 
@@ -63,7 +62,9 @@ fn exit_codes_follow_the_verdicts() {
     let tree = Tree::healthy();
     let fit = run(tree.root(), &[]);
     assert_eq!(fit.status.code(), Some(0), "{}", text(&fit.stderr));
-    assert!(text(&fit.stdout).contains("→ fit (24 ok, 0 warn, 0 unfit, 2 unknown)"));
+    assert!(
+        text(&fit.stdout).contains("→ fit as far as is known (24 ok, 0 warn, 0 unfit, 2 unknown)")
+    );
 
     tree.file(GOVERNOR, "powersave\n");
     let warned = run(tree.root(), &[]);
@@ -254,6 +255,30 @@ fn without_permission_it_names_what_it_could_not_read() {
         assert_eq!(finding["reason"]["unavailable"], "not_permitted");
         assert!(finding["reason"]["detail"].as_str().unwrap().contains(path), "{finding}");
         assert!(finding["remedy"].as_str().unwrap().contains("as root"), "{finding}");
+    }
+}
+
+#[test]
+fn settings_that_nobody_may_make_are_an_error() {
+    const NOBODY: u32 = 65_534;
+    let tree = spoilt();
+    fs::set_permissions(tree.root(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(tree.at("run")).unwrap();
+    fs::set_permissions(tree.at("run"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(tree.at(GOVERNOR), fs::Permissions::from_mode(0o444)).unwrap();
+    let mut command = doctor(tree.root(), &["--apply", "--", "echo", "ran"]);
+    if fs::OpenOptions::new().write(true).open(tree.at(GOVERNOR)).is_ok() {
+        command.uid(NOBODY); // root may write everything
+    }
+    match command.output() {
+        Err(error) => println!("SKIPPED: the program cannot be run as another user: {error}"),
+        Ok(output) => {
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{error}");
+            assert!(error.contains("not set: not_permitted") && error.contains("run as root"));
+            assert!(!text(&output.stdout).contains("ran"));
+            assert!(!tree.at(STATE).exists());
+        }
     }
 }
 

@@ -56,6 +56,7 @@
 //! | [`syscalls`] | counts system calls exactly |
 //! | [`memory`] | huge, populated, locked memory on a node, or the reason |
 //! | [`noise`] | what disturbed a window |
+//! | [`pmu`] | hardware counters of a thread, in one group |
 //! | [`calibrate`] | this host as a machine file of the simulator |
 //! | [`callgrind`], [`counted`] | exact counts, and the experiment that they are taken of |
 //! | [`native`] | an experiment repeated, checked and summarised |
@@ -95,7 +96,7 @@ pub mod native;
 pub mod noise;
 pub mod paired;
 pub mod placement;
-mod pmu;
+pub mod pmu;
 pub mod records;
 pub mod report;
 pub mod simulated;

@@ -15,6 +15,7 @@ use crate::affinity::current_cpu;
 use crate::clock::Clock;
 use crate::layout::Object;
 use crate::noise::ThreadUsage;
+use crate::pmu::{self, Count, Reading};
 use crate::syscalls;
 use crate::team::{Team, TeamError};
 use crate::unavailable::Unavailable;
@@ -108,8 +109,24 @@ pub struct ThreadWindow {
     pub usage: Option<ThreadUsage>,
     /// System calls in the window, in a pass that counts them.
     pub syscalls: Option<Result<u64, Unavailable>>,
+    /// What hardware counters counted, or why there are none; nothing in a pass that counts system
+    /// calls.
+    pub events: Option<Result<Vec<Count>, Unavailable>>,
     /// What the thread saw go wrong.
     pub verdict: Result<(), String>,
+}
+
+impl ThreadWindow {
+    /// Gives what was counted of one metric of [`pmu::METRICS`].
+    ///
+    /// # Errors
+    /// Why it was not.
+    pub fn event(&self, metric: &str) -> Result<u64, Unavailable> {
+        let uncounted = || Unavailable::new("not_counted");
+        let events = self.events.as_ref().ok_or_else(uncounted)?.as_ref().map_err(Clone::clone)?;
+        let count = events.iter().find(|(name, _)| *name == metric);
+        count.ok_or_else(uncounted)?.1.clone()
+    }
 }
 
 /// How long to run, and whether to count system calls.
@@ -166,15 +183,23 @@ impl Thread {
         self.work.prepare();
         let before = self.warm_up(warm_up.meet(&self.clock));
         let (cpu, usage) = (current_cpu(), ThreadUsage::now());
+        let counters = (!self.plan.count_syscalls)
+            .then(|| pmu::Group::open(pmu::Kernel, cpu.unwrap_or_default()));
+        let group = counters.as_ref().and_then(|opened| opened.as_ref().ok());
         let begin = measured.meet(&self.clock);
         let (counted, syscalls) = if self.plan.count_syscalls {
-            match syscalls::count_in(|| self.measure(begin)) {
+            match syscalls::count_in(|| self.measure(begin, None)) {
                 Ok((counted, calls)) => (counted, Some(Ok(calls))),
-                Err(reason) => (self.measure(begin), Some(Err(reason))),
+                Err(reason) => (self.measure(begin, None), Some(Err(reason))),
             }
         } else {
-            (self.measure(begin), None)
+            (self.measure(begin, group), None)
         };
+        let events = counters.as_ref().map(|opened| match (opened, &counted.readings) {
+            (Ok(group), Some((before, after))) => Ok(group.between(before, after)),
+            (Err(reason), _) => Err(reason.clone()),
+            (Ok(_), None) => Err(Unavailable::new("not_counted")),
+        });
         ThreadWindow {
             start: counted.start,
             end: counted.end,
@@ -184,6 +209,7 @@ impl Thread {
             migrated: cpu != current_cpu(),
             usage: ThreadUsage::now().zip(usage).map(|(now, then)| now.since(then)),
             syscalls,
+            events,
             verdict: self.work.finish(),
         }
     }
@@ -207,22 +233,29 @@ impl Thread {
         ops
     }
 
-    fn measure(&mut self, begin: u64) -> Counted {
+    /// Counters are read inside the window's borders, so that waiting for it is not counted; where
+    /// that takes a system call, the window begins after it.
+    fn measure(&mut self, begin: u64, group: Option<&pmu::Group<pmu::Kernel>>) -> Counted {
         let clock = &self.clock;
         let deadline = begin + clock.ticks(self.plan.window);
-        let start = loop {
+        let mut start = loop {
             let now = clock.now();
             if now >= begin {
                 break now;
             }
         };
+        let before = group.map(pmu::Group::now);
+        if before.is_some() {
+            start = clock.now();
+        }
         let (mut ops, mut batches) = (0, 0);
         loop {
             ops += self.work.batch(self.batch);
             batches += 1;
             let now = clock.now();
             if now >= deadline {
-                return Counted { start, end: now, ops, batches };
+                let readings = before.zip(group.map(pmu::Group::now));
+                return Counted { start, end: now, ops, batches, readings };
             }
         }
     }
@@ -233,6 +266,8 @@ struct Counted {
     end: u64,
     ops: u64,
     batches: u64,
+    /// What the counters showed at the beginning and at the end.
+    readings: Option<(Result<Reading, Unavailable>, Result<Reading, Unavailable>)>,
 }
 
 /// Where threads wait for each other; the last to arrive sets the start.
@@ -332,7 +367,7 @@ mod tests {
         let longest = (0..10).filter_map(|_| {
             let windows = run(&mut team, &clock, &cpus, works(cpus.len()), SHORT).unwrap();
             assert_eq!(windows.len(), cpus.len());
-            if windows.iter().any(|window| window.ops == 0) {
+            if windows.iter().any(|window| window.ops == 0 || window.ops_in_all == window.ops) {
                 return None;
             }
             for window in &windows {
@@ -400,6 +435,25 @@ mod tests {
     }
 
     #[test]
+    fn each_metric_is_counted_or_has_a_reason() {
+        let (clock, cpus) = (clock(), allowed_cpus().unwrap());
+        for window in run(&mut Team::new(), &clock, &cpus, works(cpus.len()), SHORT).unwrap() {
+            for metric in pmu::METRICS {
+                match window.event(metric) {
+                    // An operation of this work is more than an instruction.
+                    Ok(count) if metric == "instructions_per_op" => assert!(count > window.ops),
+                    Ok(_) => {}
+                    Err(reason) => println!("SKIPPED {metric}: {reason}"),
+                }
+            }
+            assert!(window.event("nothing").is_err());
+        }
+        let plan = Plan { count_syscalls: true, ..SHORT };
+        let windows = run(&mut Team::new(), &clock, &cpus[..1], works(1), plan).unwrap();
+        assert_eq!(windows[0].event("llc_misses").unwrap_err().code, "not_counted");
+    }
+
+    #[test]
     fn boxed_works_have_lines_of_their_own() {
         struct Small(u8);
         impl Work for Small {
@@ -427,6 +481,7 @@ mod tests {
             migrated: false,
             usage: None,
             syscalls: None,
+            events: None,
             verdict: Ok(()),
         };
         assert_eq!(overlap(&[window(0, 100)]), 1.0);

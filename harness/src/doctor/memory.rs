@@ -19,7 +19,9 @@ fn set(word: &str, path: &str) -> String {
 }
 
 pub(super) fn thp(on: &Subject) -> Looked {
-    let enabled = on.tree.chosen(THP)?;
+    let Some(enabled) = on.tree.feature(on.tree.chosen(THP))? else {
+        return Ok(Outcome::ok("this kernel has no transparent huge pages"));
+    };
     let defrag = on.tree.chosen(THP_DEFRAG)?;
     let seen = format!("transparent huge pages {enabled}, defrag {defrag}");
     Ok(match (enabled.as_str(), defrag.as_str()) {
@@ -36,8 +38,8 @@ pub(super) fn huge_pages(on: &Subject) -> Looked {
     let reserve = "echo 64 | sudo tee /sys/devices/system/node/node*/hugepages/hugepages-*kB/\
                    nr_hugepages";
     if free == 0 {
-        let transparent = on.tree.chosen(THP).is_ok_and(|enabled| enabled != "never");
-        return Ok(match transparent {
+        let transparent = on.tree.feature(on.tree.chosen(THP))?;
+        return Ok(match transparent.is_some_and(|enabled| enabled != "never") {
             true => Outcome::ok(format!("{seen}; transparent ones can be had")),
             false => Outcome::warn(format!("{seen}, and no transparent ones"), reserve),
         });
@@ -61,7 +63,7 @@ pub(super) fn huge_pages(on: &Subject) -> Looked {
 }
 
 pub(super) fn numa_balancing(on: &Subject) -> Looked {
-    Ok(match (on.tree.feature(NUMA_BALANCING)?, on.nodes()) {
+    Ok(match (on.tree.feature(on.tree.number(NUMA_BALANCING))?, on.nodes()) {
         (None, _) => Outcome::ok("this kernel has no automatic NUMA balancing"),
         (Some(0), _) => Outcome::ok("automatic NUMA balancing is off"),
         (Some(_), 1) => Outcome::ok("automatic NUMA balancing is on, for one node"),
@@ -73,7 +75,7 @@ pub(super) fn numa_balancing(on: &Subject) -> Looked {
 }
 
 pub(super) fn ksm(on: &Subject) -> Looked {
-    Ok(match on.tree.feature(KSM)? {
+    Ok(match on.tree.feature(on.tree.number(KSM))? {
         None => Outcome::ok("this kernel does not merge pages"),
         Some(1) => Outcome::warn("kernel samepage merging runs", set("0", KSM)),
         Some(_) => Outcome::ok("kernel samepage merging does not run"),
@@ -81,7 +83,7 @@ pub(super) fn ksm(on: &Subject) -> Looked {
 }
 
 pub(super) fn zone_reclaim(on: &Subject) -> Looked {
-    Ok(match (on.tree.feature(ZONE_RECLAIM)?, on.nodes()) {
+    Ok(match (on.tree.feature(on.tree.number(ZONE_RECLAIM))?, on.nodes()) {
         (None, _) => Outcome::ok("this kernel has no reclaim by node"),
         (Some(0), _) => Outcome::ok("a full node is not reclaimed before another is used"),
         (Some(mode), 1) => Outcome::ok(format!("zone_reclaim_mode is {mode}, for one node")),

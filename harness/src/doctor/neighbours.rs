@@ -58,7 +58,11 @@ fn processes(on: &Subject) -> Result<Vec<Process>, Unavailable> {
         let name = on.tree.word(&format!("proc/{id}/comm")).ok()?;
         Some(Process { id, name })
     };
-    Ok(ids.filter_map(named).collect())
+    let processes: Vec<Process> = ids.filter_map(named).collect();
+    match processes.is_empty() {
+        true => Err(Unavailable::because("not_there", "/proc shows no processes")),
+        false => Ok(processes),
+    }
 }
 
 pub(super) fn load_generator(on: &Subject) -> Looked {

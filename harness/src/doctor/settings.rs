@@ -189,6 +189,12 @@ pub fn apply(tree: &Tree, changes: Vec<Change>, state: &Path) -> Result<Applied,
 }
 
 impl Applied {
+    /// Tells whether something was to be set and every change was refused.
+    pub fn set_nothing(&self) -> bool {
+        let refused = |(_, fate): &(Change, Fate)| matches!(fate, Fate::Refused(_));
+        !self.made.is_empty() && self.made.iter().all(refused)
+    }
+
     /// Puts everything back, last change first.
     ///
     /// # Errors
@@ -319,6 +325,10 @@ fn write_state(state: &Path, saved: &State, is_new: bool) -> Result<(), Settings
     let mut name = state.as_os_str().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(name);
+    if let (true, Some(folder)) = (is_new, state.parent()) {
+        // A saved tree has no `run`; where it cannot be made, the file cannot either, and says why.
+        let _ = fs::create_dir(folder);
+    }
     let written = (|| {
         let mut file = File::create(&part)?;
         file.write_all(serde_json::to_string_pretty(saved)?.as_bytes())?;

@@ -1,12 +1,13 @@
 //! Who else has a share of the CPUs: siblings, other tasks, quotas, hypervisors.
 
-use topology::Cpuid;
+use topology::{Cpuid, Quota};
 
 use super::finding::{Looked, Outcome};
 use super::live::Quiet;
 use super::subject::Subject;
 use super::tree::misread;
 use crate::noise::{StatTicks, stat_ticks, throttled_us};
+use crate::unavailable::Unavailable;
 
 pub(super) fn smt(on: &Subject) -> Looked {
     const DIRECTORY: &str = "sys/devices/system/cpu/smt";
@@ -47,6 +48,9 @@ pub(super) fn isolation(on: &Subject) -> Looked {
 }
 
 pub(super) fn cpuset(on: &Subject) -> Looked {
+    if on.topology.cpus.allowed.is_none() {
+        return Err(Unavailable::because("not_there", "nothing says which CPUs are allowed"));
+    }
     let (usable, online) = (on.topology.usable(), &on.topology.cpus.online);
     Ok(match usable.len() < online.len() {
         false => Outcome::ok(format!("this process may use all CPUs that are online, {online}")),
@@ -57,9 +61,18 @@ pub(super) fn cpuset(on: &Subject) -> Looked {
     })
 }
 
+/// Gives the quota in force. A host may be without cgroups; a saved tree may just not hold them.
+fn quota_of<'a>(on: &Subject<'a>) -> Result<Option<&'a Quota>, Unavailable> {
+    match &on.topology.cgroup {
+        None if !on.topology.this_host => {
+            Err(Unavailable::because("not_there", "/proc/self/cgroup: no cgroups in this tree"))
+        }
+        cgroup => Ok(cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref())),
+    }
+}
+
 pub(super) fn quota(on: &Subject) -> Looked {
-    let quota = on.topology.cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref());
-    let Some(quota) = quota else {
+    let Some(quota) = quota_of(on)? else {
         return Ok(Outcome::ok("no quota in any cgroup that can be seen"));
     };
     let usable = on.topology.usable().len();
@@ -78,8 +91,7 @@ pub(super) fn quota(on: &Subject) -> Looked {
 }
 
 pub(super) fn throttling(on: &Subject) -> Looked {
-    let quota = on.topology.cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref());
-    let Some(quota) = quota else {
+    let Some(quota) = quota_of(on)? else {
         return Ok(Outcome::ok("no quota that could stop threads"));
     };
     let directory = quota.file.trim_start_matches('/').rsplit_once('/').map_or("", |(d, _)| d);

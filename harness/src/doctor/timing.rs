@@ -5,6 +5,7 @@ use serde_json::json;
 use super::finding::{Looked, Outcome};
 use super::hiccups::{BUCKETS, CpuHiccups};
 use super::subject::Subject;
+use super::warp::Warp;
 
 /// Sources that the C library reads without entering the kernel.
 const READ_IN_USER_SPACE: [&str; 4] =
@@ -53,7 +54,11 @@ pub(super) fn tsc_warp(on: &Subject) -> Looked {
     );
     // An offset that is smaller than what the exchange took may be none.
     let apart = warp.offset_ns > SMALL_WARP_NS && warp.offset_ns > warp.bound_ns;
-    Ok(if apart { Outcome::warn(seen, remedy) } else { Outcome::ok(seen) })
+    let outcome = if apart { Outcome::warn(seen, remedy) } else { Outcome::ok(seen) };
+    let Warp { offset_ns, bound_ns, ticks_per_ns, .. } = warp;
+    let details =
+        json!({"offset_ns": offset_ns, "bound_ns": bound_ns, "ticks_per_ns": ticks_per_ns});
+    Ok(outcome.with_details(details))
 }
 
 pub(super) fn hiccups(on: &Subject) -> Looked {

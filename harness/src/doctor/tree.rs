@@ -89,13 +89,13 @@ impl Tree {
         Ok(bracketed.map_or(line.as_str(), |(chosen, _)| chosen).to_owned())
     }
 
-    /// Reads a number that a kernel without the feature does not have; `None` on a host that runs
-    /// without it.
+    /// Takes what was read of a file that a kernel without the feature does not have: `None` on a
+    /// host that runs without it. A saved tree may just not hold the file.
     ///
     /// # Errors
-    /// As for [`number`](Self::number).
-    pub fn feature(&self, path: &str) -> Result<Option<i64>, Unavailable> {
-        match self.number(path) {
+    /// What was read, if it is another error.
+    pub fn feature<T>(&self, read: Result<T, Unavailable>) -> Result<Option<T>, Unavailable> {
+        match read {
             Err(reason) if reason.code == "not_there" && self.is_this_host() => Ok(None),
             other => other.map(Some),
         }

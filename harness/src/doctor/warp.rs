@@ -30,6 +30,8 @@ pub struct Warp {
     pub offset_ns: f64,
     /// What is not known about that offset: half of the way there and back.
     pub bound_ns: f64,
+    /// Ticks of the counter in a nanosecond, by the kernel's clock.
+    pub ticks_per_ns: f64,
 }
 
 /// What one side of a pair saw of the other's readings.
@@ -47,7 +49,7 @@ pub(super) fn between(team: &mut Team, clock: &Clock, cpus: &[u32]) -> Result<Wa
     if let Some(reason) = &clock.not_tsc {
         return Err(reason.clone());
     }
-    let mut warp = Warp { cpus: 1, backwards: 0, worst_ns: 0.0, offset_ns: 0.0, bound_ns: 0.0 };
+    let mut warp = Warp::of_one(clock);
     let Some((&first, others)) = cpus.split_first() else {
         return Err(Unavailable::new("no_cpu"));
     };
@@ -74,6 +76,11 @@ pub(super) fn between(team: &mut Team, clock: &Clock, cpus: &[u32]) -> Result<Wa
 }
 
 impl Warp {
+    fn of_one(clock: &Clock) -> Self {
+        let ticks_per_ns = clock.ticks_per_ns;
+        Self { cpus: 1, backwards: 0, worst_ns: 0.0, offset_ns: 0.0, bound_ns: 0.0, ticks_per_ns }
+    }
+
     fn add(&mut self, clock: &Clock, seen: &[Seen]) {
         let [one, other] = seen else { return };
         self.cpus += 1;
@@ -166,7 +173,7 @@ mod tests {
         let host = topology::Topology::this_host().unwrap();
         let mut clock = Clock::calibrated(&host.cpuid);
         clock.ticks_per_ns = 1.0;
-        let mut warp = Warp { cpus: 1, backwards: 0, worst_ns: 0.0, offset_ns: 0.0, bound_ns: 0.0 };
+        let mut warp = Warp::of_one(&clock);
         warp.add(&clock, &[seen(&[(1040, 1060)]), seen(&[(1000, 1100)])]);
         assert_eq!((warp.cpus, warp.offset_ns, warp.bound_ns), (2, 40.0, 60.0));
     }

@@ -12,6 +12,10 @@ const ARENAS_BOTH: &[(&str, &str)] =
 const SIZES: &[(&str, &str)] =
     &[("native", "size_of the type, stated by the driver"), ("simulated", "the same")];
 
+const COUNTERS: &str = "hardware counters of the threads' user space, one group a thread, by rdpmc or \
+    read at the borders of the window, what reads the clock included; typed reasons where the group \
+    could not be opened or did not count all the time";
+
 /// Every metric that an engine gives.
 pub const TABLE: &[Entry] = &[
     Entry {
@@ -108,10 +112,11 @@ pub const TABLE: &[Entry] = &[
         name: "cycles_per_op",
         topic: Topic::Speed,
         unit: "1",
-        formula: "ns_per_op × clock rate of the machine",
+        formula: "cycles of all threads ÷ operations of all threads; simulated: ns_per_op × clock rate",
         means: "One thread's clock cycles for one operation, waiting included.",
-        beware: "The clock rate is the machine file's, and never changes.",
-        engines: &[("simulated", "predicted time")],
+        beware: "Counted cycles follow the core's clock, which the time-stamp counter does not. A \
+            simulated clock rate is the machine file's, and never changes.",
+        engines: &[("native", COUNTERS), ("simulated", "predicted time")],
     },
     Entry {
         name: "stall_ns_per_op",
@@ -169,7 +174,7 @@ pub const TABLE: &[Entry] = &[
         beware: "Exact and repeatable at one thread; with several, spinning adds as many as the \
             waiting takes. Says nothing about cache misses.",
         engines: &[
-            ("native", "hardware counters by rdpmc; unavailable where the host gives none"),
+            ("native", COUNTERS),
             ("callgrind", "Ir inside the measured loop"),
             (
                 "simulated",
@@ -272,7 +277,19 @@ pub const TABLE: &[Entry] = &[
         means: "Lines that came from memory.",
         beware: "A line that comes from another core's cache on the same chip is no miss here, and \
             is what contention costs.",
-        engines: &[("native", "hardware counters by rdpmc; unavailable where the host gives none")],
+        engines: &[("native", COUNTERS)],
+    },
+    Entry {
+        name: "foreign_lines_per_op.*",
+        topic: Topic::Lines,
+        unit: "1",
+        formula: "loads served from another core's cache ÷ operations: near, far",
+        means: "What hardware saw of contention, true or false sharing alike.",
+        beware: "Intel counts loads of lines that another core had modified, in the same socket \
+            (near) and in another one (far). AMD counts fills from caches of another group of \
+            cores, of addresses of the same node (near) and of another one (far), so that sharing \
+            within a group is not seen. Other CPUs: no_event_known.",
+        engines: &[("native", COUNTERS)],
     },
     Entry {
         name: "transfers_per_op.*",

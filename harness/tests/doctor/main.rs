@@ -370,6 +370,22 @@ fn what_cannot_be_read_is_unknown_with_the_reason_and_the_path() {
     }
 }
 
+/// A tree that holds the list of its CPUs alone: what is not there is never taken for good.
+#[test]
+fn nothing_is_known_of_an_empty_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let cpus = dir.path().join("sys/devices/system/cpu");
+    fs::create_dir_all(&cpus).unwrap();
+    fs::write(cpus.join("online"), "0-3\n").unwrap();
+    let host = Topology::from_root(dir.path()).unwrap();
+    for finding in examine(&Subject::new(&host, unmeasured()).unwrap()) {
+        assert_eq!(finding.verdict, Verdict::Unknown, "{}: {}", finding.check, finding.message());
+        let expected =
+            if MEASURED_ONLY.contains(&finding.check) { "not_this_host" } else { "not_there" };
+        assert_eq!(finding.reason.unwrap().code, expected, "{}", finding.check);
+    }
+}
+
 fn quiet_cpu(cpu: u32) -> CpuHiccups {
     CpuHiccups {
         cpu,
@@ -380,13 +396,22 @@ fn quiet_cpu(cpu: u32) -> CpuHiccups {
     }
 }
 
+const AGREEING: Warp = Warp {
+    cpus: 4,
+    backwards: 0,
+    worst_ns: 0.0,
+    offset_ns: 9.0,
+    bound_ns: 60.0,
+    ticks_per_ns: 2.0,
+};
+
 fn measured() -> Live {
     let quiet = Quiet { busy_cpus: 0.01, stolen_share: Some(0.0) };
     Live {
         quiet: Ok(quiet.clone()),
         under_load: Ok(quiet),
         hiccups: Ok((0..4).map(quiet_cpu).collect()),
-        warp: Ok(Warp { cpus: 4, backwards: 0, worst_ns: 0.0, offset_ns: 9.0, bound_ns: 60.0 }),
+        warp: Ok(AGREEING),
         throttled_us: Some(0),
         counters: Ok(()),
     }
@@ -481,7 +506,7 @@ fn gaps_and_warps_have_their_thresholds() {
 
     let warp = |backwards: u64, offset_ns: f64, bound_ns: f64| {
         move |live: &mut Live| {
-            live.warp = Ok(Warp { cpus: 4, backwards, worst_ns: 300.0, offset_ns, bound_ns });
+            live.warp = Ok(Warp { backwards, worst_ns: 300.0, offset_ns, bound_ns, ..AGREEING });
         }
     };
     assert_eq!(spoilt("tsc_warp", warp(0, 100.0, 60.0)).0, Fine);
