@@ -199,6 +199,7 @@ struct Follower {
 
 impl Follow for Follower {
     fn stop(&mut self) -> bool {
+        // ORDERING: Relaxed - a flag that a signal sets; it may be seen a little later.
         self.interrupted.load(Ordering::Relaxed)
     }
 

@@ -112,7 +112,9 @@ fn one_round(
     };
     let mut facts = facts;
     facts.extend(idle_spread(&logs, &round, time_ns).map(|spread| ("idle_spread".into(), spread)));
+    let native = cost.counts.is_none();
     let measured = Measured {
+        overlap: native.then(|| overlap(&logs, until)),
         ops,
         time_ns,
         cpu_ns: cost.cpu_ns,
@@ -125,6 +127,16 @@ fn one_round(
         counts: cost.counts,
     };
     Ok((measured, cost.lines))
+}
+
+/// The part of the window in which all threads had begun and none had ended. Where there is a given
+/// amount of work, some end early by nature.
+fn overlap(logs: &[Log], until: Until) -> f64 {
+    let began = logs.iter().map(|log| log.began);
+    let ended = logs.iter().map(|log| log.ended);
+    let end = if until == Until::First { ended.min() } else { ended.max() }.unwrap_or(0);
+    let (first, last) = (began.clone().min().unwrap_or(0), began.max().unwrap_or(0));
+    end.saturating_sub(last) as f64 / end.saturating_sub(first).max(1) as f64
 }
 
 /// The waits of all threads, by lock, the longest first.

@@ -166,6 +166,7 @@ pub(crate) fn notes(one: &Outcome) -> Vec<String> {
             let facts = measured.facts.iter();
             notes.extend(facts.map(|(name, value)| fact(name, *value)));
             notes = vec![notes.join("; ")];
+            notes.extend(measured.disturbed());
             notes.extend(not_carried(measured));
             notes.extend(waited(measured));
             let lock = measured.waits.first().map(|wait| wait.place.as_str());
