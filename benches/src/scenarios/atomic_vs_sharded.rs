@@ -47,7 +47,6 @@ pub(crate) const SCENARIO: Scenario = Scenario {
                 Measured::throughput,
                 ("sharded", "atomic"),
             )
-            .reported(31.6)
             .shown_by(10.0, "there are too few cores, or they are near each other"),
             ratio(
                 "throughput of the atomic word, few threads over all",

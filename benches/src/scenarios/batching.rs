@@ -147,6 +147,7 @@ impl Job for Server {
             return self.serve(turn);
         }
         let item = &self.items[turn.thread];
+        turn.clock.sleep_until(turn.round.start);
         while turn.goes_on() {
             let began = turn.clock.now();
             self.queue.push(turn, turn.thread);

@@ -66,7 +66,7 @@ pub(crate) fn svg(plan: &Plan, place: &str) -> String {
     }
     let _ = writeln!(
         svg,
-        "<text x=\"{NAMES}\" y=\"{}\" fill=\"#777\" font-size=\"11\">{} {place}</text>",
+        "<text x=\"8\" y=\"{}\" fill=\"#777\" font-size=\"10\">{} {place}</text>",
         height - 12.0,
         plan.scenario.name
     );
