@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::scenario_run::{Plan, Wanted, follow};
 use crate::scenarios::{ALL, Engine, Scenario, Setting, Where, text};
 use crate::select::unknown;
-use crate::stdout;
+use crate::stdout::{self, note};
 use crate::target::Target;
 
 pub(crate) const HELP: &str = "\
@@ -120,9 +120,6 @@ own! {
     mib "mib" "Mebibytes of each thread",
 }
 
-/// Operations natively, for one that is simulated: the clock has to see them.
-const NATIVE_OPS: u64 = 8;
-
 fn threads(text: &str) -> Result<usize, String> {
     cli::size(text, "a number of threads", MAX_CORES as u64)
 }
@@ -149,10 +146,15 @@ pub(crate) fn run(arguments: &ScenarioArgs) -> Result<(), Failure> {
             Some(target) => Where::Machine(Box::new(target.machine.clone())),
             None => Where::Host(Box::new(host.clone())),
         };
-        let setting = setting(scenario, arguments, place)?;
-        let steps = (scenario.steps)(&setting)
-            .map_err(|error| Failure::Usage(format!("{}: {error}", scenario.name)))?;
-        plans.push(Plan::new(scenario, setting, steps));
+        match plan(scenario, arguments, place) {
+            Ok(plan) => plans.push(plan),
+            // What one scenario cannot do keeps nobody from the others.
+            Err(Failure::Usage(error)) if arguments.all => note(&format!("left out: {error}")),
+            Err(failure) => return Err(failure),
+        }
+    }
+    if plans.is_empty() {
+        return Err(Failure::Usage("no scenario can be run so".into()));
     }
     let wanted = Wanted {
         target: target.as_ref(),
@@ -164,6 +166,17 @@ pub(crate) fn run(arguments: &ScenarioArgs) -> Result<(), Failure> {
         quiet: arguments.quiet,
     };
     follow(plans, &wanted)
+}
+
+fn plan(
+    scenario: &'static Scenario,
+    arguments: &ScenarioArgs,
+    place: Where,
+) -> Result<Plan, Failure> {
+    let setting = setting(scenario, arguments, place)?;
+    let steps = (scenario.steps)(&setting)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", scenario.name)))?;
+    Ok(Plan::new(scenario, setting, steps))
 }
 
 fn chosen(arguments: &ScenarioArgs) -> Result<Vec<&'static Scenario>, Failure> {
@@ -207,11 +220,14 @@ fn setting(
     place: Where,
 ) -> Result<Setting, Failure> {
     let values = values(scenario, &arguments.own.given(), arguments.all)?;
-    let longer = if matches!(place, Where::Host(_)) { NATIVE_OPS } else { 1 };
+    let ops = match place {
+        Where::Host(_) => scenario.native_ops,
+        Where::Machine(_) => scenario.ops,
+    };
     let mut setting = Setting {
         place,
         threads: 0,
-        ops: arguments.ops.unwrap_or(scenario.ops * longer),
+        ops: arguments.ops.unwrap_or(ops),
         seed: arguments.seed,
         values,
     };

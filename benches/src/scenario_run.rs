@@ -199,6 +199,7 @@ struct Follower {
 
 impl Follow for Follower {
     fn stop(&mut self) -> bool {
+        // ORDERING: Relaxed - a flag that a signal sets; it may be seen a little later.
         self.interrupted.load(Ordering::Relaxed)
     }
 
@@ -247,15 +248,13 @@ impl Follower {
         let Plan { scenario, setting, steps } = &mut self.plans[plan];
         let outcome = &mut steps[step];
         let id = format!("{} {}", scenario.name, outcome.step.id);
-        if watch {
-            match reply {
-                Ok(reply) => outcome.lines = reply.lines,
-                Err(why) => self.failed.push(format!("{id}, lines: {}", text::why(&why))),
-            }
-            return Ok(());
-        }
         if let Err(why @ Broken::Broken(_)) = &reply {
-            self.failed.push(format!("{id}: {}", text::why(why)));
+            let what = if watch { ", its lines" } else { "" };
+            self.failed.push(format!("{id}{what}: {}", text::why(why)));
+        }
+        if watch {
+            outcome.lines = reply.ok().and_then(|reply| reply.lines);
+            return Ok(());
         }
         outcome.measured = Some(reply.map(|reply| reply.measured));
         let machine = self.machine.as_deref();

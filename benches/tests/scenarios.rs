@@ -181,6 +181,14 @@ fn batches_serve_more_and_pools_need_as_many_workers_as_their_load() {
 }
 
 #[test]
+fn what_a_machine_lacks_is_a_reason_and_no_failure() {
+    let ran = Ran::of(&["l3-domain", "--machine", "graviton2", "--ops", "64"]);
+    assert_eq!(ran.points["cross_socket"]["status"], "unavailable");
+    assert!(ran.told.contains("cross_socket: one_node"), "{}", ran.told);
+    assert!(ran.figure("same_l3", "ops_per_s") > 0.0);
+}
+
+#[test]
 fn records_repeat_and_are_valid() {
     let records = || {
         let output = run(&["false-sharing", "--ops", "256", "--json"]);
@@ -231,7 +239,7 @@ fn what_cannot_be_is_refused_with_what_can() {
         (&["steal-zipf", "--threads", "1"], "nobody to steal from"),
         (&["thread-cap", "--threads", "2"], "at least 4 threads"),
         (&["pool-oversize", "--rate", "10000000"], "choose fewer with"),
-        (&["gateway", "--threads", "4"], "at least 8 threads"),
+        (&["gateway", "--threads", "1"], "at least 2 threads"),
     ];
     for (arguments, words) in cases {
         let output = run(arguments);
@@ -274,11 +282,82 @@ fn a_run_that_is_cut_short_keeps_what_was_measured() {
 
 #[test]
 fn natively_the_same_code_runs_on_this_host() {
-    let ran = Ran::of(&["false-sharing", "--engine", "native", "--threads", "1", "--ops", "4096"]);
+    let ran = Ran::of(&["false-sharing", "--engine", "native", "--threads", "1", "--ops", "65536"]);
     for step in ["packed", "padded_64", "padded_128"] {
         assert_eq!(ran.points[step]["engine"], "native");
         assert!(ran.figure(step, "ops_per_s") > 0.0);
         let counted = &ran.points[step]["metrics"]["instructions_per_op"];
         assert_eq!(counted["unavailable"], "not_simulated");
     }
+}
+
+/// The names of a section's steps, from its table.
+fn steps_of(section: &str) -> Vec<&str> {
+    let rows = section.lines().skip_while(|line| !line.starts_with("|---|")).skip(1);
+    let rows = rows.take_while(|line| line.starts_with("| "));
+    rows.map(|row| row.split('|').nth(1).unwrap().trim()).collect()
+}
+
+/// A page's section of this name.
+fn section<'a>(page: &'a str, name: &str) -> &'a str {
+    let begin = page.find(&format!("\n## {name}\n")).unwrap_or_else(|| panic!("no section {name}"));
+    let rest = &page[begin + 1..];
+    rest.find("\n## ").map_or(rest, |end| &rest[..end])
+}
+
+const AGAIN: &str = "run: manycore scenario --all --markdown docs/phenomena.md";
+
+#[test]
+fn the_page_has_what_the_program_has() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let page = fs::read_to_string(docs.join("phenomena.md")).unwrap();
+    let listed = text(&run(&["--list", "--json"]).stdout);
+    let scenarios: Vec<Value> =
+        listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(scenarios.len(), 13);
+    assert_eq!(page.matches("\n## ").count(), scenarios.len(), "{AGAIN}");
+    for scenario in &scenarios {
+        let word = |key: &str| scenario[key].as_str().unwrap();
+        let (name, section) = (word("name"), section(&page, word("name")));
+        let figure = format!("phenomena/{name}.svg");
+        let reported = format!("Field report: {}.", word("reported"));
+        for wanted in [word("title"), word("what"), &reported, &figure, "\n- "] {
+            assert!(section.contains(wanted), "{name} lacks `{wanted}`; {AGAIN}");
+        }
+        assert!(steps_of(section).len() >= 2, "{name}: {AGAIN}");
+        let plot = fs::read_to_string(docs.join(figure)).unwrap();
+        assert!(plot.starts_with("<svg") && plot.contains(word("title")), "{name}: {AGAIN}");
+        for step in steps_of(section) {
+            assert!(plot.contains(&format!(">{step}</text>")), "{name} {step}: {AGAIN}");
+        }
+    }
+    // One of them made anew: the same steps, columns and effects.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("phenomena.md");
+    let output = run(&["false-sharing", "--ops", "256", "--markdown", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let made = fs::read_to_string(path).unwrap();
+    let (made, kept) = (section(&made, "false-sharing"), section(&page, "false-sharing"));
+    assert_eq!(steps_of(made), steps_of(kept), "{AGAIN}");
+    let head = |section: &str| {
+        let head = section.lines().find(|line| line.starts_with("| step")).unwrap();
+        head.to_owned()
+    };
+    assert_eq!(head(made), head(kept), "{AGAIN}");
+    let effects = |section: &str| {
+        let all = section.lines().skip_while(|line| !line.starts_with("Field report:"));
+        let all = all.filter_map(|line| line.strip_prefix("- ")?.split(": ").next());
+        all.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(effects(made), effects(kept), "{AGAIN}");
+}
+
+#[test]
+fn a_gateway_with_every_flaw_serves_less_on_more_cores_and_mended_it_serves_more() {
+    let ran = Ran::of(&["gateway", "--ops", "24"]);
+    assert!(ran.ratio("ops_per_s", "before", "before_few") < 1.0, "{}", ran.told);
+    assert!(ran.ratio("latency_ns.p99", "before", "before_few") > 1.0, "{}", ran.told);
+    assert!(ran.ratio("ops_per_s", "isolated", "before_few") > 1.0, "{}", ran.told);
+    assert!(ran.ratio("latency_ns.p99", "isolated", "before_few") < 1.0, "{}", ran.told);
+    assert!(ran.told.contains("before: it cannot carry this load:"), "{}", ran.told);
 }

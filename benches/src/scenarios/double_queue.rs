@@ -21,6 +21,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     reported: "P95 58 → 92 → 186 ms (1, 1.59, 3.21 times)",
     threads: 8,
     ops: 16,
+    native_ops: 64,
     parameters: &[
         Parameter {
             name: "rate",
@@ -58,7 +59,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
                 format!("{pool} workers on {cores} cores, {connections} connections"),
                 pool + 1,
             )
-            .on(cores + 1)
+            .on((cores + 1).min(setting.cores()))
             .variant(connections)
             .whole()
         };

@@ -31,12 +31,14 @@ pub(crate) struct Effect {
     pub(crate) at_least: f64,
     /// Why it may not appear.
     pub(crate) otherwise: &'static str,
+    /// Whether a step was disturbed, so that there is no verdict.
+    pub(crate) disturbed: bool,
 }
 
 impl Effect {
-    /// Whether it appears; `None` without a figure.
+    /// Whether it appears; `None` without a figure that can be relied on.
     pub(crate) fn shows(&self) -> Option<bool> {
-        self.ours.map(|ours| ours >= self.at_least)
+        self.ours.filter(|_| !self.disturbed).map(|ours| ours >= self.at_least)
     }
 
     /// Gives the lower and the upper end of the model's band.
@@ -60,6 +62,10 @@ pub(crate) fn find<'a, 'b>(done: &'b [Done<'a>], id: &str) -> Option<&'b Done<'a
     done.iter().find(|one| one.step.id == id)
 }
 
+fn is_disturbed(one: Option<&Done<'_>>) -> bool {
+    one.and_then(|one| one.measured?.disturbed()).is_some()
+}
+
 /// A figure of one step over that of another.
 pub(crate) fn ratio(
     what: impl Into<String>,
@@ -71,6 +77,7 @@ pub(crate) fn ratio(
     let value = |one: Option<&Done<'_>>| one.and_then(|one| figure(one.measured?));
     let factor = [of, over].iter().flatten().map(|one| one.factor).fold(1.0, f64::max);
     let ours = value(of).zip(value(over)).filter(|(_, over)| *over > 0.0);
+    let disturbed = is_disturbed(of) || is_disturbed(over);
     Effect {
         what: what.into(),
         ours: ours.map(|(of, over)| of / over),
@@ -78,6 +85,7 @@ pub(crate) fn ratio(
         reported: None,
         at_least: 1.0,
         otherwise: "",
+        disturbed,
     }
 }
 
@@ -88,12 +96,14 @@ pub(crate) fn counted(
     of: &str,
     figure: Figure,
 ) -> Effect {
+    let of = find(done, of);
     Effect {
         what: what.into(),
-        ours: find(done, of).and_then(|one| figure(one.measured?)),
+        ours: of.and_then(|one| figure(one.measured?)),
         factor: 1.0,
         reported: None,
         at_least: 0.0,
         otherwise: "",
+        disturbed: is_disturbed(of),
     }
 }

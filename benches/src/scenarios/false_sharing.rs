@@ -21,6 +21,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     reported: "842 ms packed, 167 ms padded by an attribute, 179 ms padded by hand; \"5-10x\"",
     threads: 4,
     ops: 8192,
+    native_ops: 4_000_000,
     parameters: &[],
     steps: |setting| {
         let threads = setting.threads;
@@ -105,11 +106,12 @@ impl Default for Lines {
 impl Words for Lines {
     #[inline(always)]
     fn add_at(&self, word: usize) {
-        // Relaxed: the count publishes nothing.
+        // ORDERING: Relaxed - the count publishes nothing.
         self.0[word % 128].0.fetch_add(1, Ordering::Relaxed);
     }
 
     fn sum(&self) -> i64 {
+        // ORDERING: Relaxed - before or after the round, when nobody else is at it.
         self.0.iter().map(|line| line.0.load(Ordering::Relaxed) as i64).sum()
     }
 }

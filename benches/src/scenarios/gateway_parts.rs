@@ -1,8 +1,8 @@
 //! What the requests of a gateway go through.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
 
 use counters::{PackedCounter, ShardedCounter};
 use crossbeam_utils::CachePadded;
@@ -13,7 +13,7 @@ use super::job::Round;
 use super::lru::Lru;
 use super::pages::{LINE_WORDS, touch, untouched};
 use super::scenario::{Setting, Step};
-use super::turn::Turn;
+use super::turn::{Turn, lock};
 use super::zipf::Zipf;
 
 /// Which flaws are mended; each step has those before it.
@@ -51,7 +51,7 @@ const LOGS: usize = 32;
 const CLIENTS: usize = 64;
 /// What is counted of a request: that it was, and whether it hit, was limited, failed.
 const METRICS: usize = 4;
-/// Instances that share nothing.
+/// Instances that share nothing, where each has two workers.
 const INSTANCES: usize = 4;
 
 /// Counters, side by side or on lines of their own.
@@ -110,6 +110,8 @@ struct Instance {
 /// What a worker has for itself.
 struct Desk {
     memory: &'static [AtomicU64],
+    /// When its requests arrive.
+    arrivals: Vec<u64>,
     /// Its next line.
     line: usize,
     logs: [u64; LOGS],
@@ -125,8 +127,6 @@ pub(crate) struct Gateway {
     rate: f64,
     service_ns: u64,
     workers: usize,
-    /// When requests arrive.
-    arrivals: RwLock<Vec<u64>>,
     seed: u64,
     /// Requests of the rounds before.
     before: AtomicU64,
@@ -145,7 +145,8 @@ impl Gateway {
             words: CachePadded::new(Words::new(fixes.has(Fixes::PADDED))),
             tasks: CachePadded::new(Mutex::new(VecDeque::with_capacity(1 << 16))),
         };
-        let instances = if fixes.has(Fixes::ISOLATED) { INSTANCES } else { 1 };
+        let most = INSTANCES.min(workers / 2).max(1);
+        let instances = if fixes.has(Fixes::ISOLATED) { most } else { 1 };
         let desk = || {
             let memory = untouched(ARENA_MIB)?;
             if !fixes.has(Fixes::LOCAL) {
@@ -154,6 +155,7 @@ impl Gateway {
             }
             Ok(CachePadded::new(Mutex::new(Desk {
                 memory,
+                arrivals: Vec::new(),
                 line: 0,
                 logs: [0; LOGS],
                 is_new: true,
@@ -167,7 +169,6 @@ impl Gateway {
             rate: setting.value("rate"),
             service_ns: setting.count("service-ns") as u64,
             workers,
-            arrivals: RwLock::default(),
             seed: setting.seed,
             before: AtomicU64::new(0),
         })
@@ -180,17 +181,19 @@ impl Gateway {
 
     /// Begins a round: requests arrive one after the other, and are dealt out.
     pub(crate) fn open(&self, round: &Round) {
+        // ORDERING: Relaxed - before or after the round, when nobody else is at it.
         self.before.store(self.all(), Ordering::Relaxed);
         let mut arrivals = Arrivals::new(self.rate, round, self.seed);
-        let requests = round.ops as usize * self.workers;
-        let times = (0..requests).map(|_| arrivals.next()).collect();
-        *self.arrivals.write().unwrap_or_else(PoisonError::into_inner) = times;
+        self.desks.iter().for_each(|desk| lock(desk).arrivals.clear());
+        for _ in 0..round.ops {
+            self.desks.iter().for_each(|desk| lock(desk).arrivals.push(arrivals.next()));
+        }
     }
 
     /// Gives when a worker's next request arrives.
     pub(crate) fn arrival(&self, worker: usize, request: u64) -> u64 {
-        let times = self.arrivals.read().unwrap_or_else(PoisonError::into_inner);
-        times.get(request as usize * self.workers + worker).copied().unwrap_or_default()
+        let desk = lock(&self.desks[worker]);
+        desk.arrivals.get(request as usize).copied().unwrap_or_default()
     }
 
     fn all(&self) -> u64 {
@@ -199,12 +202,13 @@ impl Gateway {
 
     /// Gives the requests that were counted in this round.
     pub(crate) fn counted(&self) -> u64 {
+        // ORDERING: Relaxed - before or after the round, when nobody else is at it.
         self.all() - self.before.load(Ordering::Relaxed)
     }
 
     /// Lets a worker get ready: with local arenas it is the first to touch its own.
     pub(crate) fn prepare(&self, worker: usize) {
-        let mut desk = self.desks[worker].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut desk = lock(&self.desks[worker]);
         if std::mem::take(&mut desk.is_new) && self.fixes.has(Fixes::LOCAL) {
             touch(desk.memory, None);
         }
@@ -221,7 +225,7 @@ impl Gateway {
     /// Serves a request.
     pub(crate) fn serve(&self, turn: &mut Turn<'_>) {
         let instance = self.instance_of(turn.thread);
-        let mut desk = self.desks[turn.thread].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut desk = lock(&self.desks[turn.thread]);
         let key = self.zipf.draw(&mut turn.random) as u64;
         // Received and authenticated.
         turn.clock.work(self.service_ns);
@@ -262,7 +266,7 @@ impl Desk {
         let lines = self.memory.len() / LINE_WORDS;
         for _ in 0..ANSWER_LINES {
             let word = &self.memory[self.line % lines * LINE_WORDS];
-            // Relaxed: the worker's own memory.
+            // ORDERING: Relaxed - the worker's own memory.
             word.store(word.load(Ordering::Relaxed) ^ value, Ordering::Relaxed);
             self.line += 1;
         }

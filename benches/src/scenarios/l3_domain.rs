@@ -23,6 +23,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     reported: "38 ns in one L3 domain, 120 ns across two; L3 hit rates 89.7 % and 68.2 %",
     threads: 2,
     ops: 2048,
+    native_ops: 200_000,
     parameters: &[],
     steps: |setting| {
         if setting.threads != 2 {
@@ -65,6 +66,7 @@ struct Turns {
 
 impl Job for Turns {
     fn begin(&self, _round: &Round) {
+        // ORDERING: Relaxed - before or after the round, when nobody else is at it.
         self.whose.store(0, Ordering::Relaxed);
     }
 
@@ -74,7 +76,7 @@ impl Job for Turns {
         let mut next = me;
         while next < turns {
             let began = turn.random.next_u64().is_multiple_of(16).then(|| turn.clock.now());
-            // Acquire and Release: what one wrote before its turn ended the other finds in its own.
+            // ORDERING: Acquire and Release - what one wrote before its turn ended the other finds in its own.
             while self.whose.load(Ordering::Acquire) != next {
                 spin_loop();
             }
@@ -88,6 +90,7 @@ impl Job for Turns {
     }
 
     fn check(&self, done: &[u64]) -> Result<Facts, String> {
+        // ORDERING: Relaxed - before or after the round, when nobody else is at it.
         let turns = self.whose.load(Ordering::Relaxed);
         if turns != done.iter().sum::<u64>() {
             return Err(format!("{turns} turns, and threads say {done:?}"));

@@ -8,6 +8,9 @@ use harness::stats::jain;
 use harness::unavailable::Unavailable;
 use serde::{Deserialize, Serialize};
 
+/// The part of a window in which all threads have to run, or it is disturbed.
+const LEAST_OVERLAP: f64 = 0.95;
+
 /// What a process that ran a step says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Reply {
@@ -24,6 +27,8 @@ pub(crate) struct Measured {
     pub(crate) ops: Vec<u64>,
     /// How long the window was, in nanoseconds.
     pub(crate) time_ns: f64,
+    /// The part of the window in which all threads ran, where they are this host's.
+    pub(crate) overlap: Option<f64>,
     /// CPU time of all threads, in nanoseconds.
     pub(crate) cpu_ns: f64,
     /// Page faults in the window.
@@ -179,6 +184,16 @@ impl Measured {
         self.facts.get(name).copied()
     }
 
+    /// Says what disturbed it, if anything did.
+    pub(crate) fn disturbed(&self) -> Option<String> {
+        let overlap = self.overlap.filter(|overlap| *overlap < LEAST_OVERLAP)?;
+        Some(format!(
+            "all threads ran together for {:.0} % of the window only: others use this host's CPUs, or \
+             --ops is too small",
+            100.0 * overlap
+        ))
+    }
+
     /// Gives the metrics as records have them; times with the model's band.
     pub(crate) fn metrics(&self, factor: f64) -> BTreeMap<String, Metric> {
         let missing = |code: &str| Metric::Missing(Unavailable::new(code));
@@ -214,10 +229,7 @@ impl Measured {
             ("transfers_per_op.cross_socket", per_op(|counts| counts.cross_socket)),
             ("memory_reads_per_op", per_op(|counts| counts.memory_reads)),
         ];
-        if self.counts.is_none() {
-            // All threads begin together, and the window ends with the first of them.
-            metrics.push(("overlap", Metric::figure(1.0)));
-        }
+        metrics.extend(self.overlap.map(|overlap| ("overlap", Metric::figure(overlap))));
         let metrics = metrics.into_iter().map(|(name, metric)| (name.to_owned(), metric));
         let facts = self.facts.iter();
         metrics

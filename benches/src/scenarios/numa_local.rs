@@ -23,6 +23,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     reported: "distance about +50 % for remote memory; \"cross-node share is not low\"",
     threads: 16,
     ops: 2048,
+    native_ops: 16_384,
     parameters: &[Parameter {
         name: "mib",
         default: 2.0,
@@ -118,10 +119,12 @@ impl Arenas {
 
 impl Job for Arenas {
     fn begin(&self, _round: &Round) {
+        // ORDERING: Relaxed - before or after the round, when nobody else is at it.
         self.rounds.fetch_add(1, Ordering::Relaxed);
     }
 
     fn work(&self, turn: &mut Turn<'_>) {
+        // ORDERING: Relaxed - before or after the round, when nobody else is at it.
         if self.rounds.load(Ordering::Relaxed) == 1 {
             self.touch(turn.thread);
             turn.did(turn.round.ops);

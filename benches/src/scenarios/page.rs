@@ -23,7 +23,10 @@ pub(crate) fn write(path: &Path, plans: &[Plan], machine: Option<&str>) -> Resul
     fs::create_dir_all(&plots)
         .map_err(|error| Failure::Failed(format!("{}: {error}", plots.display())))?;
     for plan in plans {
-        put(&plots.join(format!("{}.svg", plan.scenario.name)), &plot::svg(plan))?;
+        put(
+            &plots.join(format!("{}.svg", plan.scenario.name)),
+            &plot::svg(plan, &place(plan, machine)),
+        )?;
     }
     put(path, &page(plans, machine, &folder))
 }

@@ -33,6 +33,6 @@ pub(crate) fn untouched(mib: usize) -> Result<&'static [AtomicU64], String> {
 pub(crate) fn touch(memory: &[AtomicU64], odd: Option<usize>) {
     let pages = memory.chunks(PAGE_WORDS).enumerate();
     let wanted = pages.filter(|(at, _)| odd.is_none_or(|odd| at % 2 == odd));
-    // Relaxed: nobody else reads or writes the page now.
+    // ORDERING: Relaxed - nobody else reads or writes the page now.
     wanted.for_each(|(_, page)| page[0].store(0, Ordering::Relaxed));
 }

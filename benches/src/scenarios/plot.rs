@@ -17,13 +17,13 @@ const BAR: f64 = 190.0;
 const GAP: f64 = 100.0;
 
 /// Draws the steps of a scenario. Bars are linear and begin at 0.
-pub(crate) fn svg(plan: &Plan) -> String {
+pub(crate) fn svg(plan: &Plan, place: &str) -> String {
     let steps: Vec<(&str, Option<&Measured>)> = plan
         .steps
         .iter()
         .map(|one| (one.step.id.as_str(), one.measured.as_ref().and_then(|m| m.as_ref().ok())))
         .collect();
-    let height = 46.0 + ROW * steps.len() as f64;
+    let height = 66.0 + ROW * steps.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\" font-family=\"system-ui, sans-serif\" \
@@ -64,6 +64,12 @@ pub(crate) fn svg(plan: &Plan) -> String {
             47.0 + ROW * at as f64
         );
     }
+    let _ = writeln!(
+        svg,
+        "<text x=\"8\" y=\"{}\" fill=\"#777\" font-size=\"10\">{} {place}</text>",
+        height - 12.0,
+        plan.scenario.name
+    );
     svg.push_str("</svg>\n");
     svg
 }

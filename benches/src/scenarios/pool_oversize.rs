@@ -19,6 +19,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     reported: "dispatch P99 0.15 → 8.7 ms with 100 workers a CPU; sized as 5000/s × 0.2 s = 1000",
     threads: 8,
     ops: 100,
+    native_ops: 800,
     parameters: &[
         Parameter {
             name: "rate",
@@ -60,7 +61,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
             let tasks = setting.ops * cores as u64;
             let each = tasks.div_ceil(workers as u64).max(1);
             // One thread more hands the tasks out, on a core of its own.
-            Step::new(id, title, workers + 1).on(cores + 1).ops(each).whole()
+            Step::new(id, title, workers + 1).on((cores + 1).min(setting.cores())).ops(each).whole()
         };
         Ok(vec![
             step("per_core", format!("{cores} workers, one a core"), cores),

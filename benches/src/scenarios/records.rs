@@ -25,7 +25,10 @@ pub(crate) fn point(
     workload.insert("ops".into(), json!(step.ops.unwrap_or(setting.ops)));
     workload.extend(setting.values.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
     let (status, reasons) = match &outcome.measured {
-        Some(Ok(_)) => (Status::Ok, Vec::new()),
+        Some(Ok(measured)) => match measured.disturbed() {
+            Some(reason) => (Status::Noisy, vec![reason]),
+            None => (Status::Ok, Vec::new()),
+        },
         Some(Err(broken @ Broken::Broken(_))) => (Status::Broken, vec![why(broken)]),
         Some(Err(broken)) => (Status::Unavailable, vec![why(broken)]),
         None => (Status::Unavailable, vec!["not run".into()]),

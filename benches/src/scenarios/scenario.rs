@@ -23,8 +23,10 @@ pub(crate) struct Scenario {
     pub(crate) reported: &'static str,
     /// Threads, if not said.
     pub(crate) threads: usize,
-    /// Operations of each thread, if not said.
+    /// Operations of each simulated thread, if not said.
     pub(crate) ops: u64,
+    /// Operations of each of this host's threads: a clock has to see them.
+    pub(crate) native_ops: u64,
     /// What can be chosen beyond that.
     pub(crate) parameters: &'static [Parameter],
     /// The steps.
@@ -56,7 +58,7 @@ impl Parameter {
     pub(crate) fn parse(&self, word: &str) -> Result<f64, String> {
         let (least, most) = self.range;
         let value: f64 = word.parse().unwrap_or(f64::NAN);
-        let whole = self.default.fract() == 0.0 && least.fract() == 0.0 && self.name != "zipf";
+        let whole = self.default.fract() == 0.0;
         if !(least..=most).contains(&value) || whole && value.fract() != 0.0 {
             let number = if whole { "a whole number" } else { "a number" };
             return Err(format!(

@@ -22,6 +22,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     reported: "P99 spikes above 200 ms with 32 workers, capacity 1024 and 50 k messages/s",
     threads: 33,
     ops: 200,
+    native_ops: 1_600,
     parameters: &[
         RATE,
         Parameter {

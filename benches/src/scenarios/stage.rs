@@ -151,6 +151,8 @@ fn natively(
     let first_ns = AtomicU64::new(0);
     let run = |thread: usize, cpu: u32| -> Result<ThreadUsage, Broken> {
         let pinned = pin_to(cpu);
+        // ORDERING: SeqCst, here and below - once a thread and round; a barrier needs no less than
+        // Release and Acquire, and the one who ended first is the same for all.
         ready.fetch_add(1, Ordering::SeqCst);
         pinned.map_err(|error| refused(&error))?;
         while ready.load(Ordering::SeqCst) < cpus.len() as u64 {

@@ -13,8 +13,8 @@ use super::turn::{Log, Shared};
 /// Of the operations of a round, the part that the round before it does to warm up.
 const WARM_UP: u64 = 4;
 
-/// How long after a round was begun work arrives, in nanoseconds.
-const LEAD: u64 = 100_000;
+/// How long after a round was begun work arrives, in nanoseconds: longer than a job takes to begin.
+const LEAD: u64 = 20_000_000;
 
 /// The most times that a thread notes.
 const MOST_SAMPLES: u64 = 1 << 16;
@@ -112,19 +112,37 @@ fn one_round(
     };
     let mut facts = facts;
     facts.extend(idle_spread(&logs, &round, time_ns).map(|spread| ("idle_spread".into(), spread)));
+    let native = cost.counts.is_none();
     let measured = Measured {
+        overlap: native.then(|| overlap(&logs, until)),
         ops,
         time_ns,
         cpu_ns: cost.cpu_ns,
         page_faults: cost.page_faults,
         ops_in_all,
-        threads_ns: logs.iter().map(|log| log.ended - log.began).sum(),
+        threads_ns: threads_ns(&logs, &round, until),
         waits: waits(&logs),
         latency: Quantiles::of(logs.into_iter().flat_map(|log| log.latencies).collect()),
         facts,
         counts: cost.counts,
     };
     Ok((measured, cost.lines))
+}
+
+/// The time of all threads, without that before work arrives.
+fn threads_ns(logs: &[Log], round: &Round, until: Until) -> u64 {
+    let start = if until == Until::Last { round.start } else { 0 };
+    logs.iter().map(|log| log.ended.saturating_sub(log.began.max(start))).sum()
+}
+
+/// The part of the window in which all threads had begun and none had ended. Where there is a given
+/// amount of work, some end early by nature.
+fn overlap(logs: &[Log], until: Until) -> f64 {
+    let began = logs.iter().map(|log| log.began);
+    let ended = logs.iter().map(|log| log.ended);
+    let end = if until == Until::First { ended.min() } else { ended.max() }.unwrap_or(0);
+    let (first, last) = (began.clone().min().unwrap_or(0), began.max().unwrap_or(0));
+    end.saturating_sub(last) as f64 / end.saturating_sub(first).max(1) as f64
 }
 
 /// The waits of all threads, by lock, the longest first.

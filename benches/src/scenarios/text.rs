@@ -166,6 +166,7 @@ pub(crate) fn notes(one: &Outcome) -> Vec<String> {
             let facts = measured.facts.iter();
             notes.extend(facts.map(|(name, value)| fact(name, *value)));
             notes = vec![notes.join("; ")];
+            notes.extend(measured.disturbed());
             notes.extend(not_carried(measured));
             notes.extend(waited(measured));
             let lock = measured.waits.first().map(|wait| wait.place.as_str());
@@ -221,6 +222,9 @@ fn waited(measured: &Measured) -> Option<String> {
     })
 }
 
+/// The least part of all transfers, or of the waiting for lines, that makes a line stand out.
+const STANDS_OUT: f64 = 0.05;
+
 /// What locks are made of, and what takes them for all scenarios.
 const OF_LOCKS: [&str; 3] = ["library/", "/rustc/", "benches/src/scenarios/turn.rs"];
 
@@ -237,6 +241,12 @@ fn at_fault(lines: &LineReport, lock: Option<&str>) -> Option<String> {
         return None;
     }
     let waiting: u64 = lines.lines.iter().map(|line| line.transfer_ps).sum();
+    let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
+    let of_transfers = share(first.transfers.total(), all);
+    let of_waiting = share(first.transfer_ps, waiting);
+    if of_transfers.max(of_waiting) < STANDS_OUT {
+        return Some("no line stands out".to_owned());
+    }
     let ours = first.places.iter().find(|place| !is_of_a_lock(place));
     let what = match (ours, lock, first.places.first()) {
         (Some(place), ..) => {
@@ -256,8 +266,8 @@ fn at_fault(lines: &LineReport, lock: Option<&str>) -> Option<String> {
          for lines",
         first.sharing.text(),
         first.cores.len(),
-        100.0 * first.transfers.total() as f64 / all as f64,
-        100.0 * first.transfer_ps as f64 / waiting.max(1) as f64,
+        100.0 * of_transfers,
+        100.0 * of_waiting,
     ))
 }
 
@@ -285,7 +295,10 @@ pub(crate) fn told(effect: &Effect) -> String {
             return format!("{}: {}{band}{reported}", effect.what, short(ours));
         }
         Some(true) => "appears".to_owned(),
-        _ => format!("does not appear (at least {}): {}", short(effect.at_least), effect.otherwise),
+        None => "no verdict, as a step was disturbed".to_owned(),
+        Some(false) => {
+            format!("does not appear (at least {}): {}", short(effect.at_least), effect.otherwise)
+        }
     };
     format!("{}: {}{band}{reported}: {shown}", effect.what, short(ours))
 }

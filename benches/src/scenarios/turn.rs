@@ -83,17 +83,20 @@ impl Shared {
 
     /// Begins a round: nothing is done yet.
     pub(crate) fn reset(&self) {
+        // ORDERING: Relaxed - threads begin after this, by a barrier or by the simulator.
         self.stop.store(false, Ordering::Relaxed);
         self.done.iter().for_each(|done| done.store(0, Ordering::Relaxed));
     }
 
     /// Tells the threads to stop.
     pub(crate) fn stop(&self) {
+        // ORDERING: Relaxed - nothing is read because of it; it may be seen a little later.
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Gives what each thread has done.
     pub(crate) fn done(&self) -> Vec<u64> {
+        // ORDERING: Relaxed - counts that publish nothing.
         self.done.iter().map(|done| done.load(Ordering::Relaxed)).collect()
     }
 
@@ -123,7 +126,7 @@ impl Shared {
 }
 
 /// Takes a lock that a thread which panicked may have held.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -147,6 +150,7 @@ impl Turn<'_> {
     /// Whether there is more to do.
     #[inline]
     pub(crate) fn goes_on(&self) -> bool {
+        // ORDERING: Relaxed - as in `stop`.
         self.count < self.round.ops && !self.stop.load(Ordering::Relaxed)
     }
 
@@ -154,6 +158,7 @@ impl Turn<'_> {
     #[inline]
     pub(crate) fn did(&mut self, ops: u64) {
         self.count += ops;
+        // ORDERING: Relaxed - a count that publishes nothing.
         self.done.store(self.count, Ordering::Relaxed);
     }
 
