@@ -48,6 +48,25 @@ pub unsafe trait TryLock: RawLock {
     unsafe fn try_lock(&self, slot: &Self::Slot) -> bool;
 }
 
+/// A lock that another thread may unlock than the one that locked it.
+///
+/// # Safety
+/// `unlock` works from any thread, as long as what the locking thread did happens before it.
+pub unsafe trait ThreadOblivious: RawLock {}
+
+/// A lock whose holder can see that somebody waits.
+///
+/// # Safety
+/// `true` means that a caller of `lock` waits who takes the lock after the coming `unlock` and does
+/// not give up before.
+pub unsafe trait HasWaiters: RawLock {
+    /// Whether somebody waits; may be stale: `false` also while a caller is just arriving.
+    ///
+    /// # Safety
+    /// The caller holds the lock, having taken it with this `slot`.
+    unsafe fn has_waiters(&self, slot: &Self::Slot) -> bool;
+}
+
 /// A lock that can stand in a `static`.
 pub trait ConstInit {
     /// The unlocked lock.
@@ -73,6 +92,8 @@ pub enum Fairness {
     NotALock,
     /// Any waiter or newcomer may win, any number of times.
     None,
+    /// Nobody starves, but waiters of the holder's group go first, a stated number of times.
+    Bounded,
     /// First come, first served, from one atomic step of `lock` on.
     Fifo,
 }
@@ -94,6 +115,7 @@ impl fmt::Display for Fairness {
         f.pad(match self {
             Self::NotALock => "-",
             Self::None => "none",
+            Self::Bounded => "bounded",
             Self::Fifo => "FIFO",
         })
     }

@@ -4,8 +4,37 @@
 //! are compiled again without a cfg or a feature. The weakening of each ordering that these models
 //! catch is listed by `scripts/mutants.sh`; what they cannot see stands in `survivors.toml`.
 
+extern crate alloc;
+
 use locks::contract;
 use locks::hot;
+/// Constructors are not const here.
+mod array {
+    macro_rules! array_of {
+        ($value:expr; $n:expr) => {
+            core::array::from_fn::<_, { $n }, _>(|_| $value)
+        };
+    }
+    pub(super) use array_of;
+}
+mod topology {
+    pub(super) use locks::Topology;
+
+    loom::thread_local! {
+        /// The number of the thread in its model, counted from 0.
+        pub(super) static NUMBER: std::cell::Cell<usize> = std::cell::Cell::new(0);
+    }
+
+    /// The first thread is alone in its group, the others are together, on every level.
+    #[derive(Default)]
+    pub(super) struct ByThread;
+
+    impl Topology for ByThread {
+        fn group(&self, _level: usize) -> usize {
+            NUMBER.with(|number| number.get().min(1))
+        }
+    }
+}
 mod sync {
     pub(super) mod atomic {
         pub(in super::super) use loom::sync::atomic::{
@@ -55,12 +84,30 @@ mod sync {
     pub(super) use const_fn;
 }
 
+#[path = "../src/anderson.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod anderson;
+#[path = "../src/backoff.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod backoff;
+#[path = "../src/clh.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod clh;
+#[path = "../src/cohort.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod cohort;
 #[path = "../src/futex.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod futex;
+#[path = "../src/hmcs.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod hmcs;
 #[path = "../src/mcs.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod mcs;
+#[path = "../src/mcs_k42.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod mcs_k42;
 #[path = "../src/parker.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod parker;
@@ -76,6 +123,15 @@ mod tas_neighbour;
 #[path = "../src/ticket.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ticket;
+#[path = "../src/ticket_proportional.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod ticket_proportional;
+#[path = "../src/ticket_two_lines.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod ticket_two_lines;
+#[path = "../src/ttas.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod ttas;
 
 use contract::{RawLock, TryLock};
 use loom::cell::UnsafeCell;
@@ -110,6 +166,13 @@ unsafe impl parker::Parker for ModelFutex {
 }
 
 type Futex = futex::FutexLock<ModelFutex, 1>;
+type Anderson = anderson::AndersonLock<2>;
+type Proportional = ticket_proportional::ProportionalTicketLock<relax::Spin>;
+type CohortBoMcs = cohort::CohortLock<ttas::TtasLock, mcs::McsLock, topology::ByThread, 2, 2>;
+type CohortTicket =
+    cohort::CohortLock<ticket::TicketLock, ticket::TicketLock, topology::ByThread, 2, 2>;
+type Hmcs = hmcs::HmcsLock<topology::ByThread, 1, 2, 2>;
+type HmcsTwoLevels = hmcs::HmcsLock<topology::ByThread, 2, 2, 1>;
 
 /// Adds one to a plain cell under the lock; loom reports a race if two are inside or if a holder
 /// does not see the last one's writes.
@@ -134,19 +197,20 @@ fn model<L: RawLock + Default + 'static>(
     explore(name, threads, preemptions, &executions, move || {
         counted.fetch_add(1, Ordering::Relaxed);
         let shared = loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
-        let run = move |shared: &(L, UnsafeCell<u64>)| {
+        let run = move |shared: &(L, UnsafeCell<u64>), number: u64| {
+            topology::NUMBER.with(|own| own.set(number as usize));
             let slot = L::Slot::default();
             for _ in 0..rounds {
                 visit(shared, &slot);
             }
         };
         let others: Vec<_> = (1..threads)
-            .map(|_| {
+            .map(|number| {
                 let shared = loom::sync::Arc::clone(&shared);
-                loom::thread::spawn(move || run(&shared))
+                loom::thread::spawn(move || run(&shared, number))
             })
             .collect();
-        run(&shared);
+        run(&shared, 0);
         for other in others {
             other.join().unwrap();
         }
@@ -174,11 +238,11 @@ fn try_and_visit<L: TryLock>(shared: &(L, UnsafeCell<u64>)) -> bool {
 /// One thread locks, one tries: success must exclude and see the other's writes. Loom explores too
 /// few orders if the main thread tries (with `ticket`, none in which it tries after the other's
 /// unlock), so each of the two does in turn.
-fn model_try<L: TryLock + Default + 'static>(name: &str) {
+fn model_try<L: TryLock + Default + 'static>(name: &str, preemptions: Option<usize>) {
     for spawned_tries in [false, true] {
         let executions = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&executions);
-        explore(name, 2, None, &executions, move || {
+        explore(name, 2, preemptions, &executions, move || {
             counted.fetch_add(1, Ordering::Relaxed);
             let shared = loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
             let run = move |shared: &(L, UnsafeCell<u64>), tries: bool| {
@@ -221,7 +285,7 @@ fn explore(
 }
 
 macro_rules! models {
-    ($($id:ident $lock:ty, three threads at $bound:expr;)*) => { $( mod $id {
+    ($($id:ident $lock:ty, three threads at $bound:expr $(, [$($try_lock:tt)+])?;)*) => { $( mod $id {
         use super::*;
         #[test]
         fn two_threads_twice() {
@@ -231,11 +295,21 @@ macro_rules! models {
         fn three_threads() {
             model::<$lock>(concat!(stringify!($id), " once"), 3, 1, $bound);
         }
+        try_model!($id $lock $(, $($try_lock)+)?);
+    } )* };
+}
+
+macro_rules! try_model {
+    ($id:ident $lock:ty, no try_lock) => {};
+    ($id:ident $lock:ty) => {
+        try_model!($id $lock, try_lock at None);
+    };
+    ($id:ident $lock:ty, try_lock at $bound:expr) => {
         #[test]
         fn lock_against_try_lock() {
-            model_try::<$lock>(concat!(stringify!($id), " try_lock"));
+            model_try::<$lock>(concat!(stringify!($id), " try_lock"), $bound);
         }
-    } )* };
+    };
 }
 
 mod models {
@@ -244,15 +318,37 @@ mod models {
     // One line a variant; the rows of the table that are missing here are named below, with reasons.
     models! {
         tas crate::tas::TasLock, three threads at Some(4);
+        ttas crate::ttas::TtasLock, three threads at Some(4);
         ticket crate::ticket::TicketLock, three threads at Some(5);
+        ticket_proportional Proportional, three threads at Some(5);
+        ticket_two_lines crate::ticket_two_lines::TwoLineTicketLock, three threads at Some(5);
+        anderson Anderson, three threads at Some(4);
         mcs crate::mcs::McsLock, three threads at Some(4);
-        futex Futex, three threads at Some(4);
+        mcs_k42 crate::mcs_k42::K42Lock, three threads at Some(3), [try_lock at Some(4)];
+        clh crate::clh::ClhLock, three threads at Some(4), [no try_lock];
+        hmcs Hmcs, three threads at Some(3);
+        futex Futex, three threads at Some(3);
         tas_neighbour crate::tas_neighbour::TasNeighbourLock, three threads at Some(4);
+    }
+
+    /// Two rows of one file, whose name the module has.
+    mod cohort {
+        use super::*;
+        models! {
+            cohort_bo_mcs CohortBoMcs, three threads at Some(3), [try_lock at Some(5)];
+            cohort_ticket CohortTicket, three threads at Some(3);
+        }
     }
 }
 
-/// Rows without a model: `null` has nothing to interleave.
-const WITHOUT_A_MODEL: [&str; 1] = ["null"];
+/// Rows without a model: `null` has nothing to interleave; `ttas_backoff` is `ttas` with more spin
+/// hints between two looks.
+const WITHOUT_A_MODEL: [&str; 2] = ["null", "ttas_backoff"];
+
+#[test]
+fn hmcs_climbs_two_levels() {
+    model::<HmcsTwoLevels>("hmcs, two levels", 3, 1, Some(2));
+}
 
 #[test]
 fn no_row_is_missing() {
@@ -261,8 +357,11 @@ fn no_row_is_missing() {
     }
     let here = include_str!("loom.rs");
     for id in locks::for_each_lock!(ids) {
-        let modelled =
-            here.contains(&format!("\n        {id} ")) && here.contains("three threads at");
+        let line = format!("{id} ");
+        let modelled = here
+            .lines()
+            .map(str::trim_start)
+            .any(|text| text.starts_with(&line) && text.contains(", three threads at "));
         assert!(
             modelled != WITHOUT_A_MODEL.contains(&id),
             "{id}: add its line to models! in tests/loom.rs, or its reason"
