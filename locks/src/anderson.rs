@@ -49,7 +49,7 @@ use super::sync::const_fn;
 ///
 /// ```
 /// use locks::{AndersonLock, Mutex};
-/// static TOTAL: Mutex<u64, AndersonLock<8>> = Mutex::with_lock(AndersonLock::new(), 0);
+/// static TOTAL: Mutex<u64, AndersonLock<8>> = Mutex::new(0);
 /// *TOTAL.lock() += 1;
 /// assert_eq!(*TOTAL.lock(), 1);
 /// ```

@@ -3,7 +3,7 @@
 //! | policy | between two looks | for |
 //! |---|---|---|
 //! | [`Spin`](crate::Spin) | one hint | waiters on a line of their own |
-//! | [`Loop`] | nothing | the shortest hand-off, at the sibling thread's expense |
+//! | [`Loop`](crate::Loop) | nothing | the shortest hand-off, at the sibling thread's expense |
 //! | [`Exponential`] | 1, 2, 4 … hints up to a cap | waiters that all write one line |
 //! | [`Proportional`] | hints for each waiter ahead | waiters that know their place |
 //! | [`Yield`](crate::Yield) | the scheduler (feature `std`) | more threads than CPUs |
@@ -18,25 +18,11 @@ pub trait RelaxBehind: Relax {
     fn relax_behind(&mut self, ahead: u32);
 }
 
-/// Looks again at once, without a hint.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Loop;
-
-impl Relax for Loop {
-    #[inline(always)]
-    fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    fn relax(&mut self) {}
-}
-
 /// Twice as many hints after each look, from 1 to `CAP`.
 ///
 /// ```
 /// use locks::{Exponential, Mutex, TtasLock};
-/// let total = Mutex::<u64, TtasLock<Exponential<64>>>::with_lock(TtasLock::new(), 0);
+/// let total = Mutex::<u64, TtasLock<Exponential<64>>>::new(0);
 /// *total.lock() += 1;
 /// assert_eq!(total.into_inner(), 1);
 /// ```

@@ -1,13 +1,17 @@
 //! CLH queue lock: FIFO, each waiter spins on its predecessor's node and takes it over.
 //! # Algorithm
-//! A slot owns a node of the heap. `lock` sets `held` in it, swaps it into `tail` and spins until
-//! `held` of the node that was there is clear. `unlock` clears `held` of its own node and keeps
+//! A slot owns a node of the heap. `lock` writes `WAITING` into it, swaps it into `tail` and spins
+//! until the node that was there says `FREE`. `unlock` writes `FREE` into its own node and keeps
 //! the predecessor's for the next time: nodes wander from slot to slot. A `tail` that is null is
-//! a node that nobody holds.
+//! a free node that nobody made.
+//! A waiter that gives up exchanges its node at `tail` for its predecessor's; if somebody queued
+//! behind it, it writes its predecessor's address into its own node instead and leaves that to the
+//! successor, who goes on waiting one node further up. `try_lock` is a wait that gives up at once.
 //! # Why
 //! Against `mcs` it removes the link: `unlock` is one store, without an exchange when nobody
-//! waits and without a successor to wait for. It adds nodes that outlive the call, so they need a
-//! heap, and spinning on memory that some other thread placed.
+//! waits and without a successor to wait for; and waiters can give up without asking their
+//! neighbours. It adds nodes that outlive the call, so they need a heap, and spinning on memory
+//! that some other thread placed.
 //! # Shape
 //! | item | bytes | align | lines | written by |
 //! |---|---|---|---|---|
@@ -18,27 +22,30 @@
 //! Uncontended pair: 1 RMW, 4 loads, 4 stores, 4 lines. Hand-off with n waiters: 1 transfer to
 //! clear `held`, 1 for the waiter to read it, whatever n is.
 //! # Progress
-//! Blocking; FIFO from the swap on; `unlock` is wait-free. A preempted waiter stops all waiters
-//! behind it.
+//! Blocking; FIFO from the swap on; `unlock` and giving up are wait-free. A preempted waiter stops
+//! all waiters behind it; one that gave up stops nobody.
 //! # Invariants
 //! - I1: each node has one owner: the slot that keeps it in `node`, or while queued the waiter
 //!   behind it, or, if that is nobody, the lock.
-//! - I2: `held` of a queued node is cleared once, by the caller that queued it.
+//! - I2: a queued node says `WAITING` until the caller that queued it writes `FREE` or another
+//!   node's address into it, once.
 //! - I3: `node` and `behind` of a slot are used by its waiter only.
 //! # Synchronization
 //! | edge | release side | acquire side | publishes |
 //! |---|---|---|---|
-//! | E1 | `held = false` in `unlock` | load of `held` in `lock` | the critical section's writes, and the node itself to its new owner |
-//! | E2 | swap of `tail` in `lock` | swap of `tail` by the next arrival | the node's `held`, set |
+//! | E1 | store of `FREE` in `unlock`, of an address when giving up | load of the node that ends the wait for it | the critical section's writes, and the node itself to its new owner |
+//! | E2 | swap of `tail`, exchange of `tail` when giving up | swap of `tail` by the next arrival | that the node says `WAITING`, or what it says |
 //! # Errors and limits
 //! A slot allocates a node when it is made (so [`Mutex::with`](crate::Mutex::with) does each time:
-//! keep slots), and the lock's first acquisition leaves that node to the lock, so that slot's
-//! second acquisition allocates once more (128 bytes; out of memory aborts). No `try_lock`: whether
-//! `tail` is free can only be told by reading a node that may be freed meanwhile.
+//! keep slots), and another when its node stayed with the lock: once after the lock's first
+//! acquisition, and after giving up with a waiter behind (128 bytes; out of memory aborts).
+//! Waiters that gave up in a row are passed, and freed, one by one. Recursion deadlocks.
 //! # References
 //! T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap", University of
 //! Washington TR 93-02-02, 1993; P. Magnusson, A. Landin, E. Hagersten, "Queue Locks on Cache
-//! Coherent Multiprocessors", IPPS 1994. Differs from them in: a new lock has no node.
+//! Coherent Multiprocessors", IPPS 1994; M. L. Scott, "Non-Blocking Timeout in Scalable Queue-Based
+//! Spin Locks", PODC 2002, section 2 (CLH-NB try lock). Differs from them in: a new lock has no
+//! node; the last in the queue leaves by one exchange.
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;
@@ -46,11 +53,16 @@ use core::ptr;
 
 use crossbeam_utils::CachePadded;
 
-use super::contract::{Fairness, HasWaiters, Properties, RawLock, Waiting};
+use super::contract::{Fairness, Properties, RawLock, Timed, TryLock, Waiting};
 use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
-use super::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use super::sync::atomic::{AtomicPtr, Ordering};
 use super::sync::const_fn;
+
+/// Its owner has the lock or waits for it.
+const WAITING: *mut Node = ptr::null_mut();
+/// Its owner has let go: no address of a node, which is aligned to more.
+const FREE: *mut Node = ptr::without_provenance_mut(1);
 
 /// Queues waiters on the nodes of their predecessors.
 ///
@@ -67,7 +79,8 @@ pub struct ClhLock<R = Spin> {
 
 #[derive(Debug)]
 struct Node {
-    held: CachePadded<AtomicBool>,
+    /// `WAITING`, `FREE`, or the node before this one, whose owner gave up.
+    says: CachePadded<AtomicPtr<Node>>,
 }
 
 /// A waiter's node, and while it has the lock the one behind which it waited.
@@ -80,7 +93,7 @@ pub struct ClhSlot {
 
 impl Node {
     fn allocate() -> *mut Self {
-        Box::into_raw(Box::new(Self { held: CachePadded::new(AtomicBool::new(false)) }))
+        Box::into_raw(Box::new(Self { says: CachePadded::new(AtomicPtr::new(FREE)) }))
     }
 }
 
@@ -119,17 +132,90 @@ impl<R> Default for ClhLock<R> {
 impl<R> Drop for ClhLock<R> {
     fn drop(&mut self) {
         // ORDERING: Relaxed - nobody else is there any more.
-        let node = self.tail.load(Ordering::Relaxed);
-        if node.is_null() {
-            return;
-        }
-        // SAFETY: what `tail` names is not freed before the lock.
-        let held = unsafe { &(*node).held };
-        // ORDERING: Acquire, E1 - what the last holder did with the node lies behind us. A holder
-        // that never unlocked keeps it: a leak, not a dangling pointer.
-        if !held.load(Ordering::Acquire) {
+        let mut node = self.tail.load(Ordering::Relaxed);
+        while !node.is_null() {
+            // SAFETY: what `tail` names is not freed before the lock, nor what that names.
+            let says = unsafe { &(*node).says };
+            // ORDERING: Relaxed - whoever drops the lock has it alone: all others are done with it.
+            let before = says.load(Ordering::Relaxed);
+            if before == WAITING {
+                return; // never unlocked: its slot owns it still
+            }
             // SAFETY: by I1 the lock is the owner; it was made by a box.
             drop(unsafe { Box::from_raw(node) });
+            node = if before == FREE { ptr::null_mut() } else { before };
+        }
+    }
+}
+
+impl<R: Relax> ClhLock<R> {
+    /// Queues the slot's node; what it stands behind.
+    #[inline]
+    fn queue(&self, slot: &ClhSlot) -> *mut Node {
+        // ORDERING: Relaxed - by I3 ours alone.
+        let mut node = slot.node.load(Ordering::Relaxed);
+        if node.is_null() {
+            node = Node::allocate();
+            // ORDERING: Relaxed - as the line above.
+            slot.node.store(node, Ordering::Relaxed);
+        }
+        // SAFETY: by I1 the slot owns it.
+        let says = unsafe { &(*node).says };
+        // ORDERING: Relaxed - the node is ours alone until the swap publishes it (E2).
+        says.store(WAITING, Ordering::Relaxed);
+        // ORDERING: AcqRel, E2; acquire - see what the predecessor's node says now; release -
+        // publish that we wait.
+        self.tail.swap(node, Ordering::AcqRel)
+    }
+
+    /// Waits behind a node, until it is free or `expired` says so; whether it is free.
+    #[inline]
+    fn wait(
+        &self,
+        slot: &ClhSlot,
+        mut behind: *mut Node,
+        mut expired: impl FnMut() -> bool,
+    ) -> bool {
+        let mut relax = R::new();
+        while !behind.is_null() {
+            // SAFETY: by I1 we own the node that we wait behind: nobody else frees it.
+            let says = unsafe { &(*behind).says };
+            // ORDERING: Acquire, E1 - the holder sees the last holder's writes, and whoever takes
+            // a node over sees its last owner's.
+            match says.load(Ordering::Acquire) {
+                FREE => break,
+                WAITING if expired() => {
+                    self.give_up(slot, behind);
+                    return false;
+                }
+                WAITING => relax.relax(),
+                before => {
+                    // SAFETY: its owner gave up and left it to us; it was made by a box.
+                    drop(unsafe { Box::from_raw(behind) });
+                    behind = before;
+                }
+            }
+        }
+        // ORDERING: Relaxed - by I3 ours alone.
+        slot.behind.store(behind, Ordering::Relaxed);
+        true
+    }
+
+    #[cold]
+    fn give_up(&self, slot: &ClhSlot, behind: *mut Node) {
+        // ORDERING: Relaxed - by I3 ours alone.
+        let node = slot.node.load(Ordering::Relaxed);
+        // ORDERING: Release on success, E2 - passes on what we saw of the predecessor's node;
+        // Relaxed on failure - nothing is read.
+        let last =
+            self.tail.compare_exchange(node, behind, Ordering::Release, Ordering::Relaxed).is_ok();
+        if !last {
+            // ORDERING: Relaxed - as above.
+            slot.node.store(ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: until the store below the node is ours.
+            let says = unsafe { &(*node).says };
+            // ORDERING: Release, E1 - hands both nodes to the successor.
+            says.store(behind, Ordering::Release);
         }
     }
 }
@@ -156,16 +242,16 @@ impl HotFields for ClhSlot {
         visit(HotField::of("behind", behind).written_by(Role::One("waiter")));
         if !owned.is_null() {
             // SAFETY: by I1 the slot owns it, and the caller does not lock at the same time.
-            let held = unsafe { &(*owned).held };
-            let field = HotField::of("held", &**held).written_by(Role::One("owner"));
-            visit(field.read_by(Role::One("successor")).padded_in(held));
+            let says = unsafe { &(*owned).says };
+            let field = HotField::of("says", &**says).written_by(Role::One("owner"));
+            visit(field.read_by(Role::One("successor")).padded_in(says));
         }
     }
 }
 
-// SAFETY: a caller leaves `lock` when the node that it swapped out of `tail` is not held any more
-// (I2), so in the order of the swaps, one after the other. E1 hands the writes on; the slot itself
-// is referred to by its waiter only (I3).
+// SAFETY: a caller leaves `lock` when the node before its own says `FREE` (I2), where nodes of
+// callers that gave up do not count: so in the order of the swaps, one after the other. E1 hands
+// the writes on; the slot itself is referred to by its waiter only (I3).
 unsafe impl<R: Relax> RawLock for ClhLock<R> {
     type Slot = ClhSlot;
     const PROPERTIES: Properties =
@@ -173,32 +259,8 @@ unsafe impl<R: Relax> RawLock for ClhLock<R> {
 
     #[inline]
     unsafe fn lock(&self, slot: &ClhSlot) {
-        // ORDERING: Relaxed - by I3 ours alone.
-        let mut node = slot.node.load(Ordering::Relaxed);
-        if node.is_null() {
-            node = Node::allocate();
-            // ORDERING: Relaxed - as the line above.
-            slot.node.store(node, Ordering::Relaxed);
-        }
-        // SAFETY: by I1 the slot owns it.
-        let held = unsafe { &(*node).held };
-        // ORDERING: Relaxed - the node is ours alone until the swap publishes it (E2).
-        held.store(true, Ordering::Relaxed);
-        // ORDERING: AcqRel, E2; acquire - see that the predecessor's node is held; release -
-        // publish that ours is.
-        let behind = self.tail.swap(node, Ordering::AcqRel);
-        // ORDERING: Relaxed - by I3 ours alone.
-        slot.behind.store(behind, Ordering::Relaxed);
-        if behind.is_null() {
-            return;
-        }
-        // SAFETY: by I1 we own the node that we wait behind: nobody else frees it.
-        let held = unsafe { &(*behind).held };
-        let mut relax = R::new();
-        // ORDERING: Acquire, E1 - the holder sees the last holder's writes.
-        while held.load(Ordering::Acquire) {
-            relax.relax();
-        }
+        let behind = self.queue(slot);
+        self.wait(slot, behind, || false);
     }
 
     #[inline]
@@ -209,21 +271,29 @@ unsafe impl<R: Relax> RawLock for ClhLock<R> {
         let behind = slot.behind.load(Ordering::Relaxed);
         // ORDERING: Relaxed - as the line above. From now on the predecessor's node is ours.
         slot.node.store(behind, Ordering::Relaxed);
-        // SAFETY: until `held` is clear the node is ours.
-        let held = unsafe { &(*node).held };
+        // SAFETY: until it says `FREE` the node is ours.
+        let says = unsafe { &(*node).says };
         // ORDERING: Release, E1 - hands the critical section's writes, and the node, to the next
         // holder.
-        held.store(false, Ordering::Release);
+        says.store(FREE, Ordering::Release);
     }
 }
 
-// SAFETY: a node that was swapped into `tail` behind ours is held until its owner was let in.
-unsafe impl<R: Relax> HasWaiters for ClhLock<R> {
+// SAFETY: as for `RawLock`: success means to stand behind a free node; who gave up has left no
+// address of the slot anywhere.
+unsafe impl<R: Relax> Timed for ClhLock<R> {
     #[inline]
-    unsafe fn has_waiters(&self, slot: &ClhSlot) -> bool {
-        // ORDERING: Relaxed - by I3 ours alone.
-        let mine = slot.node.load(Ordering::Relaxed);
-        // ORDERING: Relaxed - may be stale; nothing is read through it.
-        self.tail.load(Ordering::Relaxed) != mine
+    unsafe fn lock_until(&self, slot: &ClhSlot, expired: impl FnMut() -> bool) -> bool {
+        let behind = self.queue(slot);
+        self.wait(slot, behind, expired)
+    }
+}
+
+// SAFETY: as for `Timed`.
+unsafe impl<R: Relax> TryLock for ClhLock<R> {
+    #[inline]
+    unsafe fn try_lock(&self, slot: &ClhSlot) -> bool {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.lock_until(slot, || true) }
     }
 }

@@ -56,7 +56,7 @@ use super::topology::Topology;
 /// ```
 /// use locks::{CohortLock, CpuBlocks, Mutex, TicketLock};
 /// type Lock = CohortLock<TicketLock, TicketLock, CpuBlocks<64, 64, 128>, 2>;
-/// let total = Mutex::<u64, Lock>::with_lock(Lock::default(), 0);
+/// let total = Mutex::<u64, Lock>::new(0);
 /// total.with(|total| *total += 1);
 /// assert_eq!(total.into_inner(), 1);
 /// ```

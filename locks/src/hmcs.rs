@@ -22,19 +22,14 @@
 //! times in a row, its parent `PASSES` times that many, before the next group has its turn. A preempted
 //! waiter stops those behind it.
 //! # Invariants
-//! - I1: a node is in a queue from its swap until its `unlock` saw `tail` go back to null or wrote
-//!   the successor's `status`; a group's node stands in the lock, a waiter's is kept alive.
-//! - I2: `next` of a queued node is written once, by the one that swapped it out of `tail`; its
-//!   `status` once, by its predecessor, before its owner writes there itself.
+//! - I1, I2: those of `queue_node`. A group's node stands in the lock, a waiter's is its slot.
 //! - I3: a group's `node` and `parent` are used by the head of the group's queue only.
 //! - I4: the head of a queue holds all levels above it, or climbs to them, or has left them.
 //! # Synchronization
 //! | edge | release side | acquire side | publishes |
 //! |---|---|---|---|
 //! | E1 | store of the successor's `status` | load of `status` that ends the wait | the critical section's writes; use of the group's node (I3) |
-//! | E2 | exchange of `tail` to null | swap or exchange of `tail` | the same, when nobody waited |
-//! | E3 | swap or exchange of `tail` | swap of `tail` by the next arrival | the node's initial values, before the successor writes `next` |
-//! | E4 | store of `next` | load of `next` | the successor's initial `status`, before it is written |
+//! | E2 to E4 | those of `queue_node` | | |
 //! # Errors and limits
 //! Groups beyond `GROUPS` share. A wrong topology costs time, never exclusion: `parent` remembers
 //! where a group climbed. `try_lock` that fails above may wait for a successor that is linking.
@@ -51,13 +46,12 @@ use crossbeam_utils::CachePadded;
 use super::array::array_of;
 use super::contract::{ConstInit, Fairness, Properties, RawLock, TryLock, Waiting};
 use super::hot::{HotField, HotFields, Role};
+use super::queue_node::{Node, WAIT};
 use super::relax::{Relax, Spin};
-use super::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use super::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::sync::const_fn;
 use super::topology::Topology;
 
-/// The predecessor has not been here yet.
-const WAIT: u32 = u32::MAX;
 /// The head of the queue now, without the levels above.
 const CLIMB: u32 = u32::MAX - 1;
 
@@ -84,12 +78,6 @@ pub struct HmcsLock<
     relax: PhantomData<fn() -> R>,
 }
 
-#[derive(Debug)]
-struct Node {
-    next: AtomicPtr<Node>,
-    status: AtomicU32,
-}
-
 /// The queue of a group, and what its head uses: where it stands one level up, and which group
 /// that is.
 #[derive(Debug)]
@@ -107,91 +95,29 @@ pub struct HmcsSlot {
     group: CachePadded<AtomicUsize>,
 }
 
-impl Node {
-    const_fn! {
-        fn new() -> Self {
-            Self { next: AtomicPtr::new(ptr::null_mut()), status: AtomicU32::new(WAIT) }
+/// Queues `node` at `tail` and waits for its turn; what the predecessor said, or `CLIMB` if there
+/// was none.
+#[inline]
+fn queue<R: Relax>(node: &Node, tail: &AtomicPtr<Node>) -> u32 {
+    if !node.queue(tail) {
+        return CLIMB;
+    }
+    let mut relax = R::new();
+    loop {
+        // ORDERING: Acquire, E1 - the head sees the last head's writes.
+        match node.status.load(Ordering::Acquire) {
+            WAIT => relax.relax(),
+            said => return said,
         }
     }
+}
 
-    fn address(&self) -> *mut Self {
-        ptr::from_ref(self).cast_mut()
-    }
-
-    /// Queues at `tail` and waits for its turn; what the predecessor said, or `CLIMB` if there was
-    /// none.
-    #[inline]
-    fn queue<R: Relax>(&self, tail: &AtomicPtr<Self>) -> u32 {
-        // ORDERING: Relaxed - the node is ours alone until the swap below publishes it (E3).
-        self.next.store(ptr::null_mut(), Ordering::Relaxed);
-        // ORDERING: Relaxed - as the line above.
-        self.status.store(WAIT, Ordering::Relaxed);
-        // ORDERING: AcqRel; acquire E2 - nobody waited: see the last head's writes; acquire E3 -
-        // see the predecessor's initial values; release E3 - publish our own.
-        let predecessor = tail.swap(self.address(), Ordering::AcqRel);
-        if predecessor.is_null() {
-            return CLIMB;
-        }
-        // SAFETY: by I1 the predecessor is alive: it cannot leave before it has seen our link.
-        let link = unsafe { &(*predecessor).next };
-        // ORDERING: Release, E4 - publishes our `status` before the predecessor writes it.
-        link.store(self.address(), Ordering::Release);
-        let mut relax = R::new();
-        loop {
-            // ORDERING: Acquire, E1 - the head sees the last head's writes.
-            match self.status.load(Ordering::Acquire) {
-                WAIT => relax.relax(),
-                said => return said,
-            }
-        }
-    }
-
-    /// Queues at `tail` if nobody is there.
-    #[inline]
-    fn try_queue(&self, tail: &AtomicPtr<Self>) -> bool {
-        // ORDERING: Relaxed - the node is ours alone until the exchange publishes it (E3).
-        self.next.store(ptr::null_mut(), Ordering::Relaxed);
-        // ORDERING: AcqRel on success; acquire E2 - see the last head's writes; release E3 -
-        // publish our node. Relaxed on failure - nothing is read.
-        tail.compare_exchange(ptr::null_mut(), self.address(), Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// The successor, if it has linked itself.
-    #[inline]
-    fn successor(&self) -> Option<&AtomicU32> {
-        // ORDERING: Acquire, E4 - the successor's `status` is set before we write it.
-        let next = self.next.load(Ordering::Acquire);
-        // SAFETY: by I1 the successor is alive: it waits until we write its `status`.
-        (!next.is_null()).then(|| unsafe { &(*next).status })
-    }
-
-    /// Leaves the queue, and says `status` to the next in it.
-    #[inline]
-    fn leave<R: Relax>(&self, tail: &AtomicPtr<Self>, status: u32) {
-        let mut next = self.successor();
-        if next.is_none() {
-            let left = tail.compare_exchange(
-                self.address(),
-                ptr::null_mut(),
-                // ORDERING: Release on success, E2 - hands the writes to whoever finds `tail`
-                // null; Relaxed on failure - nothing is read through the value.
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
-            if left.is_ok() {
-                return;
-            }
-        }
-        let mut relax = R::new();
-        loop {
-            if let Some(next) = next {
-                // ORDERING: Release, E1 - hands the writes to the next head.
-                return next.store(status, Ordering::Release);
-            }
-            relax.relax();
-            next = self.successor();
-        }
+/// Takes `node` out of its queue, and says `status` to the next in it.
+#[inline]
+fn leave<R: Relax>(node: &Node, tail: &AtomicPtr<Node>, status: u32) {
+    if let Some(next) = node.leave::<R>(tail) {
+        // ORDERING: Release, E1 - hands the writes to the next head.
+        next.store(status, Ordering::Release);
     }
 }
 
@@ -272,7 +198,7 @@ impl<T: Topology, const LEVELS: usize, const GROUPS: usize, const PASSES: u32, R
     /// Gives up the place of `node` in the group `nth` of `level`, and what it holds above.
     fn release(&self, level: usize, nth: usize, node: &Node) {
         let Some(groups) = self.levels.get(level) else {
-            return node.leave::<R>(&self.top, 1);
+            return leave::<R>(node, &self.top, 1);
         };
         let group = &groups[nth % GROUPS];
         // ORDERING: Relaxed - by I2 the predecessor has written for the last time: E1.
@@ -285,7 +211,7 @@ impl<T: Topology, const LEVELS: usize, const GROUPS: usize, const PASSES: u32, R
         }
         // ORDERING: Relaxed - by I3 the head's alone; E1 and E2 order it.
         self.release(level + 1, group.parent.load(Ordering::Relaxed), &group.node);
-        node.leave::<R>(&group.tail, CLIMB);
+        leave::<R>(node, &group.tail, CLIMB);
     }
 }
 
@@ -317,14 +243,8 @@ impl HotFields for HmcsSlot {
     const ALONE: bool = true;
 
     fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
-        const BECAUSE: &str = "the waiter arms both words before it queues, and each of the others \
-                               writes once: one line moves instead of two";
         let Self { node, group } = self;
-        let Node { next, status } = &**node;
-        let next = HotField::of("next", next).written_by(Role::Many("waiter and successor"));
-        visit(next.read_by(Role::One("waiter")).one_line("node", BECAUSE).padded_in(node));
-        let status = HotField::of("status", status).written_by(Role::Many("waiter, predecessor"));
-        visit(status.read_by(Role::One("waiter")).one_line("node", BECAUSE).padded_in(node));
+        node.hot_fields(&mut |field| visit(field.padded_in(node)));
         visit(HotField::of("group", &**group).written_by(Role::One("waiter")).padded_in(group));
     }
 }
@@ -347,7 +267,7 @@ unsafe impl<T: Topology, const LEVELS: usize, const GROUPS: usize, const PASSES:
         let mut node: &Node = &slot.node;
         for (level, groups) in self.levels.iter().enumerate() {
             let group = &groups[nth];
-            if node.queue::<R>(&group.tail) != CLIMB {
+            if queue::<R>(node, &group.tail) != CLIMB {
                 return;
             }
             // ORDERING: Relaxed - by I2 nobody else writes it any more.
@@ -355,7 +275,7 @@ unsafe impl<T: Topology, const LEVELS: usize, const GROUPS: usize, const PASSES:
             nth = if level + 1 < LEVELS { self.climb_from(group, level) } else { 0 };
             node = &group.node;
         }
-        node.queue::<R>(&self.top);
+        queue::<R>(node, &self.top);
     }
 
     #[inline]
@@ -393,7 +313,7 @@ unsafe impl<T: Topology, const LEVELS: usize, const GROUPS: usize, const PASSES:
             return true;
         }
         for (node, group) in headed.iter().rev().flatten() {
-            node.leave::<R>(&group.tail, CLIMB);
+            leave::<R>(node, &group.tail, CLIMB);
         }
         false
     }

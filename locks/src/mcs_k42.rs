@@ -33,7 +33,7 @@
 //! |---|---|---|---|
 //! | E1 | `waiting = false` in `unlock` | load of `waiting` in `lock` | the critical section's writes |
 //! | E2 | exchange of `HELD` for null in `unlock` | exchange of null for `HELD` in `lock`, `try_lock` | the critical section's writes, when nobody waited |
-//! | E3 | exchange of `tail` for a node, of a node for `HELD`, of null for `HELD` | exchange of `tail` for a node by the next arrival | the initial `next` of what it links itself to |
+//! | E3 | exchange of `tail` for a node, of a node for `HELD`, of `HELD` for null | exchange of `tail` for a node by the next arrival | the initial `next` of what it links itself to |
 //! | E4 | store of `next` by an arrival | load of `next` in `lock`, `unlock` | the successor's initial values |
 //! # Errors and limits
 //! Recursion deadlocks. Waiters need 256 bytes of stack.
@@ -114,11 +114,11 @@ fn linked<R: Relax>(next: &AtomicPtr<Node>) -> *mut Node {
 
 impl<R: Relax> K42Lock<R> {
     fn try_acquire(&self) -> bool {
-        // ORDERING: AcqRel on success; acquire E2 - the winner sees the last holder's writes;
-        // release E3 - passes the null in `next` on to who links itself there. Relaxed on failure
-        // - nothing is read.
+        // ORDERING: Acquire on success, E2 - the winner sees the last holder's writes. Who links
+        // itself to `next` sees the null there by E2's release side, whose release sequence this
+        // goes on. Relaxed on failure - nothing is read.
         self.tail
-            .compare_exchange(ptr::null_mut(), HELD, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(ptr::null_mut(), HELD, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
     }
 

@@ -35,7 +35,7 @@
 
 use core::marker::PhantomData;
 
-use super::contract::{Fairness, Properties, RawLock, ThreadOblivious, TryLock, Waiting};
+use super::contract::{Fairness, Properties, RawLock, ThreadOblivious, Timed, TryLock, Waiting};
 use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicBool, Ordering};
@@ -71,20 +71,19 @@ impl<R> Default for TtasLock<R> {
 }
 
 impl<R: Relax> TtasLock<R> {
+    /// Tries again until the lock is taken or `expired` says so; whether it is taken.
     #[cold]
-    fn lock_contended(&self) {
+    fn lock_contended(&self, mut expired: impl FnMut() -> bool) -> bool {
         let mut relax = R::new();
-        loop {
+        while !expired() {
             relax.relax();
-            // ORDERING: Relaxed - a hint; the swap that follows decides.
-            if self.locked.load(Ordering::Relaxed) {
-                continue;
-            }
-            // ORDERING: Acquire, E1 - the winner sees the last holder's writes.
-            if !self.locked.swap(true, Ordering::Acquire) {
-                return;
+            // ORDERING: Relaxed - a hint, so that looking takes the line from nobody. Acquire, E1
+            // - the winner sees the last holder's writes.
+            if !self.locked.load(Ordering::Relaxed) && !self.locked.swap(true, Ordering::Acquire) {
+                return true;
             }
         }
+        false
     }
 }
 
@@ -109,7 +108,7 @@ unsafe impl<R: Relax> RawLock for TtasLock<R> {
     unsafe fn lock(&self, _slot: &()) {
         // ORDERING: Acquire, E1 - the winner sees the last holder's writes.
         if self.locked.swap(true, Ordering::Acquire) {
-            self.lock_contended();
+            self.lock_contended(|| false);
         }
     }
 
@@ -127,6 +126,15 @@ unsafe impl<R: Relax> TryLock for TtasLock<R> {
         // ORDERING: Relaxed - a look first, so that failing takes the line from nobody. Acquire,
         // E1 - the winner sees the last holder's writes.
         !self.locked.load(Ordering::Relaxed) && !self.locked.swap(true, Ordering::Acquire)
+    }
+}
+
+// SAFETY: as for `RawLock`: only a swap that returned `false` reports success.
+unsafe impl<R: Relax> Timed for TtasLock<R> {
+    #[inline]
+    unsafe fn lock_until(&self, _slot: &(), expired: impl FnMut() -> bool) -> bool {
+        // ORDERING: Acquire, E1 - the winner sees the last holder's writes.
+        !self.locked.swap(true, Ordering::Acquire) || self.lock_contended(expired)
     }
 }
 

@@ -44,6 +44,13 @@ macro_rules! __lock_rows {
                 32,
             >, variant;
             hmcs => $crate::HmcsLock<$crate::CpuBlocks<4, 64, 128>, 2, 32>, variant;
+            rw_spin => $crate::RwSpinLock, variant;
+            rw_phase_fair => $crate::RwPhaseFairLock, variant;
+            rw_big_reader => $crate::RwBigReaderLock<
+                $crate::TicketLock,
+                $crate::CpuBlocks<4, 64, 128>,
+                32,
+            >, variant;
             $($rows_of_the_os)*
             tas_neighbour => $crate::TasNeighbourLock, control;
         }
@@ -75,6 +82,9 @@ macro_rules! __lock_rows_of_the_os {
     ($callback:tt $rows_of_std:tt) => {
         $crate::__lock_rows! { $callback $rows_of_std [
             futex => $crate::FutexLock<$crate::LinuxFutex>, variant;
+        parking => $crate::ParkingLock<$crate::LinuxLot>, variant;
+        parking_fair => $crate::ParkingLock<$crate::LinuxLot, 16>, variant;
+        mcs_park => $crate::McsParkLock<$crate::LinuxFutex>, variant;
         ] }
     };
 }
@@ -87,12 +97,3 @@ macro_rules! __lock_rows_of_the_os {
         $crate::__lock_rows! { $callback $rows_of_std [] }
     };
 }
-
-macro_rules! const_init {
-    ($($id:ident => $lock:ty, $kind:ident;)*) => { $(
-        impl $crate::ConstInit for $lock {
-            const INIT: Self = <$lock>::new();
-        }
-    )* };
-}
-for_each_lock!(const_init);

@@ -7,7 +7,7 @@ use crate::relax::Relax;
 ///
 /// ```
 /// use locks::{Mutex, TicketLock, Yield};
-/// let total = Mutex::<u64, TicketLock<Yield>>::with_lock(TicketLock::new(), 0);
+/// let total = Mutex::<u64, TicketLock<Yield>>::new(0);
 /// *total.lock() += 1;
 /// assert_eq!(total.into_inner(), 1);
 /// ```

@@ -5,11 +5,6 @@ use locks::conformance::{mutual_exclusion, try_lock_takes_free_locks_only};
 
 macro_rules! row {
     ($id:ident, $lock:ty, baseline) => {};
-    (clh, $lock:ty, $kind:ident) => {
-        mod clh {
-            locks::conformance!($lock); // it cannot tell that it is free
-        }
-    };
     ($id:ident, $lock:ty, $kind:ident) => {
         mod $id {
             locks::conformance!($lock);

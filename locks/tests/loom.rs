@@ -38,7 +38,7 @@ mod topology {
 mod sync {
     pub(super) mod atomic {
         pub(in super::super) use loom::sync::atomic::{
-            AtomicPtr, AtomicU32, AtomicUsize, Ordering,
+            AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
         };
 
         /// Loom orders a store and another thread's exchange only partly, so a waiter that swaps
@@ -102,18 +102,41 @@ mod futex;
 #[path = "../src/hmcs.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod hmcs;
+#[path = "../src/lot.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod lot;
 #[path = "../src/mcs.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod mcs;
 #[path = "../src/mcs_k42.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod mcs_k42;
+#[path = "../src/mcs_park.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod mcs_park;
 #[path = "../src/parker.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod parker;
+#[path = "../src/parking.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod parking;
+#[path = "../src/queue_node.rs"]
+mod queue_node;
 #[path = "../src/relax.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod relax;
+#[path = "../src/rw_big_reader.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod rw_big_reader;
+#[path = "../src/rw_phase_fair.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod rw_phase_fair;
+#[path = "../src/rw_spin.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod rw_spin;
+#[path = "../src/seqlock.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod seqlock;
 #[path = "../src/tas.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod tas;
@@ -133,156 +156,78 @@ mod ticket_two_lines;
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ttas;
 
-use contract::{RawLock, TryLock};
-use loom::cell::UnsafeCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+#[path = "loom/drivers.rs"]
+mod drivers;
 
-/// Looks at unchanged words that one execution may make in all before its branches end.
-const SPINS: u32 = 4;
+use drivers::{model, model_seqlock, model_shared, model_timed, model_try};
 
 /// A futex made of loom's mutex and condition variable: looking and going to sleep are one step.
 /// It neither wakes spuriously nor forgets, so a lost wake-up shows as a deadlock.
 struct ModelFutex;
 
-loom::lazy_static! {
-    static ref SLEEPERS: (loom::sync::Mutex<()>, loom::sync::Condvar) =
-        (loom::sync::Mutex::new(()), loom::sync::Condvar::new());
+/// Where the models' parked threads are found.
+struct ModelLot;
+
+impl lot::Parking for ModelLot {
+    type Parker = ModelFutex;
+
+    fn lot() -> &'static lot::Lot<ModelFutex> {
+        &LOT
+    }
 }
 
-// SAFETY: the word is compared under the mutex that `unpark_one` takes before it notifies.
+loom::lazy_static! {
+    static ref LOT: lot::Lot<ModelFutex> = lot::Lot::new();
+    static ref SLEEPERS: (loom::sync::Mutex<Sleepers>, loom::sync::Condvar) =
+        (loom::sync::Mutex::new(Sleepers::default()), loom::sync::Condvar::new());
+}
+
+/// Who sleeps on which word, first come first.
+#[derive(Default)]
+struct Sleepers {
+    came: usize,
+    asleep: Vec<(usize, usize)>,
+}
+
+// SAFETY: the word is compared under the mutex that `unpark_one` takes before it wakes.
 unsafe impl parker::Parker for ModelFutex {
     fn park(word: &sync::atomic::AtomicU32, expected: u32) {
-        let guard = SLEEPERS.0.lock().unwrap();
-        if word.load(sync::atomic::Ordering::Relaxed) == expected {
-            drop(SLEEPERS.1.wait(guard).unwrap());
+        let mut sleepers = SLEEPERS.0.lock().unwrap();
+        if word.load(sync::atomic::Ordering::Relaxed) != expected {
+            return;
+        }
+        sleepers.came += 1;
+        let own = (core::ptr::from_ref(word).addr(), sleepers.came);
+        sleepers.asleep.push(own);
+        while sleepers.asleep.contains(&own) {
+            sleepers = SLEEPERS.1.wait(sleepers).unwrap();
         }
     }
-    fn unpark_one(_word: *const sync::atomic::AtomicU32) {
-        let guard = SLEEPERS.0.lock().unwrap();
-        SLEEPERS.1.notify_one();
-        drop(guard);
+    fn unpark_one(word: *const sync::atomic::AtomicU32) {
+        let mut sleepers = SLEEPERS.0.lock().unwrap();
+        if let Some(first) = sleepers.asleep.iter().position(|&(at, _)| at == word.addr()) {
+            sleepers.asleep.remove(first);
+            SLEEPERS.1.notify_all();
+        }
+        drop(sleepers);
     }
 }
 
 type Futex = futex::FutexLock<ModelFutex, 1>;
+type TtasBackoff = ttas::TtasLock<backoff::Exponential<1>>;
 type Anderson = anderson::AndersonLock<2>;
 type Proportional = ticket_proportional::ProportionalTicketLock<relax::Spin>;
 type CohortBoMcs = cohort::CohortLock<ttas::TtasLock, mcs::McsLock, topology::ByThread, 2, 2>;
 type CohortTicket =
     cohort::CohortLock<ticket::TicketLock, ticket::TicketLock, topology::ByThread, 2, 2>;
+type RwSpin = rw_spin::RwSpinLock;
+type RwPhaseFair = rw_phase_fair::RwPhaseFairLock;
+type RwBigReader = rw_big_reader::RwBigReaderLock<ticket::TicketLock, topology::ByThread, 2>;
+type McsPark = mcs_park::McsParkLock<ModelFutex, 1>;
+type Parking = parking::ParkingLock<ModelLot, 0, 0>;
+type ParkingFair = parking::ParkingLock<ModelLot, 1, 0>;
 type Hmcs = hmcs::HmcsLock<topology::ByThread, 1, 2, 2>;
 type HmcsTwoLevels = hmcs::HmcsLock<topology::ByThread, 2, 2, 1>;
-
-/// Adds one to a plain cell under the lock; loom reports a race if two are inside or if a holder
-/// does not see the last one's writes.
-fn visit<L: RawLock>(shared: &(L, UnsafeCell<u64>), slot: &L::Slot) {
-    // SAFETY: each slot is a local of its thread and is unlocked below.
-    unsafe { shared.0.lock(slot) };
-    // SAFETY: the lock is held; loom checks that claim.
-    shared.1.with_mut(|value| unsafe { *value += 1 });
-    // SAFETY: taken above with this slot.
-    unsafe { shared.0.unlock(slot) };
-}
-
-/// `threads` threads (the main one among them) take the lock `rounds` times each, with one slot.
-fn model<L: RawLock + Default + 'static>(
-    name: &str,
-    threads: u64,
-    rounds: u64,
-    preemptions: Option<usize>,
-) {
-    let executions = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&executions);
-    explore(name, threads, preemptions, &executions, move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        let shared = loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
-        let run = move |shared: &(L, UnsafeCell<u64>), number: u64| {
-            topology::NUMBER.with(|own| own.set(number as usize));
-            let slot = L::Slot::default();
-            for _ in 0..rounds {
-                visit(shared, &slot);
-            }
-        };
-        let others: Vec<_> = (1..threads)
-            .map(|number| {
-                let shared = loom::sync::Arc::clone(&shared);
-                loom::thread::spawn(move || run(&shared, number))
-            })
-            .collect();
-        run(&shared, 0);
-        for other in others {
-            other.join().unwrap();
-        }
-        // SAFETY: all threads have ended.
-        assert_eq!(shared.1.with(|value| unsafe { *value }), threads * rounds);
-    });
-}
-
-/// Tries once, then locks: a slot is free again after success and after failure. Whether the first
-/// attempt succeeded.
-fn try_and_visit<L: TryLock>(shared: &(L, UnsafeCell<u64>)) -> bool {
-    let slot = L::Slot::default();
-    // SAFETY: the slot is a local and is unlocked below if it was taken.
-    let taken = unsafe { shared.0.try_lock(&slot) };
-    if taken {
-        // SAFETY: the lock is held; loom checks that claim.
-        shared.1.with_mut(|value| unsafe { *value += 1 });
-        // SAFETY: taken above with this slot.
-        unsafe { shared.0.unlock(&slot) };
-    }
-    visit(shared, &slot);
-    taken
-}
-
-/// One thread locks, one tries: success must exclude and see the other's writes. Loom explores too
-/// few orders if the main thread tries (with `ticket`, none in which it tries after the other's
-/// unlock), so each of the two does in turn.
-fn model_try<L: TryLock + Default + 'static>(name: &str, preemptions: Option<usize>) {
-    for spawned_tries in [false, true] {
-        let executions = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&executions);
-        explore(name, 2, preemptions, &executions, move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            let shared = loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
-            let run = move |shared: &(L, UnsafeCell<u64>), tries: bool| {
-                if tries {
-                    return try_and_visit(shared);
-                }
-                visit(shared, &L::Slot::default());
-                false
-            };
-            let other = {
-                let shared = loom::sync::Arc::clone(&shared);
-                loom::thread::spawn(move || run(&shared, spawned_tries))
-            };
-            let taken = run(&shared, !spawned_tries) | other.join().unwrap();
-            // SAFETY: all threads have ended.
-            assert_eq!(shared.1.with(|value| unsafe { *value }), 2 + u64::from(taken));
-        });
-    }
-}
-
-fn explore(
-    name: &str,
-    threads: u64,
-    preemptions: Option<usize>,
-    executions: &AtomicU64,
-    body: impl Fn() + Sync + Send + 'static,
-) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.check(move || {
-        sync::SPINS_LEFT.with(|left| left.set(SPINS));
-        body();
-    });
-    let bound = preemptions.map_or("none".into(), |bound| bound.to_string());
-    let executions = executions.load(Ordering::Relaxed);
-    println!(
-        "loom | {name} | threads {threads} | preemption bound {bound} | executions {executions}"
-    );
-    assert!(executions > 1, "nothing was explored");
-}
 
 macro_rules! models {
     ($($id:ident $lock:ty, three threads at $bound:expr $(, [$($try_lock:tt)+])?;)*) => { $( mod $id {
@@ -300,7 +245,6 @@ macro_rules! models {
 }
 
 macro_rules! try_model {
-    ($id:ident $lock:ty, no try_lock) => {};
     ($id:ident $lock:ty) => {
         try_model!($id $lock, try_lock at None);
     };
@@ -312,6 +256,26 @@ macro_rules! try_model {
     };
 }
 
+macro_rules! timed_models {
+    ($($id:ident $lock:ty, three threads at $bound:expr;)*) => { $( mod $id {
+        use super::*;
+        #[test]
+        fn two_give_up() {
+            model_timed::<$lock>(concat!(stringify!($id), " timed"), $bound);
+        }
+    } )* };
+}
+
+macro_rules! shared_models {
+    ($($id:ident $lock:ty, three threads at $bound:expr;)*) => { $( mod $id {
+        use super::*;
+        #[test]
+        fn writer_and_readers() {
+            model_shared::<$lock>(concat!(stringify!($id), " shared"), $bound);
+        }
+    } )* };
+}
+
 mod models {
     use super::*;
 
@@ -319,16 +283,75 @@ mod models {
     models! {
         tas crate::tas::TasLock, three threads at Some(4);
         ttas crate::ttas::TtasLock, three threads at Some(4);
+        ttas_backoff TtasBackoff, three threads at Some(4);
         ticket crate::ticket::TicketLock, three threads at Some(5);
         ticket_proportional Proportional, three threads at Some(5);
         ticket_two_lines crate::ticket_two_lines::TwoLineTicketLock, three threads at Some(5);
         anderson Anderson, three threads at Some(4);
         mcs crate::mcs::McsLock, three threads at Some(4);
         mcs_k42 crate::mcs_k42::K42Lock, three threads at Some(3), [try_lock at Some(4)];
-        clh crate::clh::ClhLock, three threads at Some(4), [no try_lock];
-        hmcs Hmcs, three threads at Some(3);
+        clh crate::clh::ClhLock, three threads at Some(4);
         futex Futex, three threads at Some(3);
+        rw_spin RwSpin, three threads at Some(3);
+        rw_phase_fair RwPhaseFair, three threads at Some(3);
+        rw_big_reader RwBigReader, three threads at Some(3);
         tas_neighbour crate::tas_neighbour::TasNeighbourLock, three threads at Some(4);
+    }
+
+    /// Rows whose files share the one with this name.
+    mod queue_node {
+        use super::*;
+        models! {
+            hmcs Hmcs, three threads at Some(3);
+            mcs_park McsPark, three threads at Some(3), [try_lock at Some(4)];
+        }
+    }
+
+    /// A writer and two readers.
+    mod shared {
+        use super::*;
+        shared_models! {
+            rw_spin RwSpin, three threads at Some(2);
+            rw_phase_fair RwPhaseFair, three threads at Some(2);
+            rw_big_reader RwBigReader, three threads at Some(2);
+        }
+        mod rw_spin_prefers_readers {
+            use super::*;
+            #[test]
+            fn writer_and_readers() {
+                type Lock = crate::rw_spin::RwSpinLock<crate::rw_spin::PreferReaders>;
+                model_shared::<Lock>("rw_spin, readers preferred", Some(2));
+            }
+        }
+    }
+
+    mod seqlock {
+        use super::*;
+        #[test]
+        fn words_are_read_together() {
+            model_seqlock("seqlock", Some(4));
+        }
+    }
+
+    /// Waiters that give up after two looks.
+    mod timed {
+        use super::*;
+        timed_models! {
+            ttas crate::ttas::TtasLock, three threads at Some(3);
+            clh crate::clh::ClhLock, three threads at Some(3);
+        }
+    }
+
+    /// The table of sleepers, and the rows that use it.
+    mod lot {
+        use super::*;
+        mod parking {
+            use super::*;
+            models! {
+                parking Parking, three threads at Some(3), [try_lock at Some(3)];
+                parking_fair ParkingFair, three threads at Some(3), [try_lock at Some(3)];
+            }
+        }
     }
 
     /// Two rows of one file, whose name the module has.
@@ -341,9 +364,8 @@ mod models {
     }
 }
 
-/// Rows without a model: `null` has nothing to interleave; `ttas_backoff` is `ttas` with more spin
-/// hints between two looks.
-const WITHOUT_A_MODEL: [&str; 2] = ["null", "ttas_backoff"];
+/// Rows without a model: `null` has nothing to interleave.
+const WITHOUT_A_MODEL: [&str; 1] = ["null"];
 
 #[test]
 fn hmcs_climbs_two_levels() {
