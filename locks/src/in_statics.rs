@@ -40,3 +40,8 @@ in_statics! {
 in_statics! {
     [R] crate::ClhLock<R>;
 }
+
+#[cfg(feature = "std")]
+impl<L: crate::RawLock + ConstInit, const SPARE: usize> ConstInit for crate::Pooled<L, SPARE> {
+    const INIT: Self = Self::new(L::INIT);
+}

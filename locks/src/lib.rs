@@ -44,9 +44,11 @@
 //! The NUMA-aware rows know two sockets of 64 cores, four to an L3 cache; a lock of yours takes
 //! your [`Topology`].
 //!
+//! Besides: [`Condvar`], [`Semaphore`], [`SpinBarrier`], [`OnceValue`] and [`Lazy`].
+//!
 //! # Use
 //! [`Mutex`] is the safe face, [`PoisonMutex`] one that remembers panics. [`Checked`] finds misuse of
-//! any lock, `LockApi` (feature `lock_api`) carries it into the crate of that name. [`RawLock`] is what drivers and builders of other locks use.
+//! any lock, [`Pooled`] gives guards to those with slots, `LockApi` (feature `lock_api`) carries it into the crate of that name. [`RawLock`] is what drivers and builders of other locks use.
 //! [`for_each_lock!`] enumerates the table, and [`conformance!`] (feature `std`) runs the suite
 //! that every row passes over a lock of yours.
 //!
@@ -64,11 +66,13 @@ extern crate std;
 mod anderson;
 mod array;
 mod backoff;
+mod barrier;
 #[cfg(feature = "std")]
 mod checked;
 #[cfg(feature = "std")]
 mod clh;
 mod cohort;
+mod condvar;
 #[cfg(feature = "std")]
 pub mod conformance;
 pub mod contract;
@@ -89,15 +93,19 @@ mod mcs_k42;
 mod mcs_park;
 mod mutex;
 mod null;
+mod once;
 mod parker;
 mod parking;
 mod poison;
+#[cfg(feature = "std")]
+mod pooled;
 mod queue_node;
 mod relax;
 mod rw_big_reader;
 mod rw_phase_fair;
 mod rw_spin;
 mod rwlock;
+mod semaphore;
 mod seqlock;
 #[doc(hidden)]
 pub mod sync;
@@ -114,11 +122,13 @@ mod yielding;
 
 pub use anderson::AndersonLock;
 pub use backoff::{Exponential, Proportional, RelaxBehind};
+pub use barrier::SpinBarrier;
 #[cfg(feature = "std")]
 pub use checked::Checked;
 #[cfg(feature = "std")]
 pub use clh::{ClhLock, ClhSlot};
 pub use cohort::{CohortLock, CohortSlot};
+pub use condvar::Condvar;
 pub use contract::{
     ConstInit, Fairness, HasWaiters, Properties, RawLock, RawRwLock, ThreadOblivious, Timed,
     TryLock, Waiting,
@@ -139,14 +149,18 @@ pub use mcs_k42::K42Lock;
 pub use mcs_park::{McsParkLock, McsParkSlot};
 pub use mutex::{Mutex, MutexGuard};
 pub use null::NullLock;
+pub use once::{Lazy, OnceValue};
 pub use parker::Parker;
 pub use parking::ParkingLock;
 pub use poison::{PoisonMutex, Poisoned};
+#[cfg(feature = "std")]
+pub use pooled::Pooled;
 pub use relax::{Relax, Spin};
 pub use rw_big_reader::{ReaderPlace, RwBigReaderLock};
 pub use rw_phase_fair::RwPhaseFairLock;
 pub use rw_spin::{PreferReaders, PreferWriters, Preference, RwSpinLock};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+pub use semaphore::{Semaphore, TooManyPermits};
 pub use seqlock::SeqLock;
 pub use tas::TasLock;
 pub use tas_neighbour::TasNeighbourLock;

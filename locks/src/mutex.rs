@@ -4,7 +4,9 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
+use crate::condvar::Condvar;
 use crate::contract::{ConstInit, Fairness, RawLock, Timed, TryLock};
+use crate::parker::Parker;
 use crate::sync::cell::UnsafeCell;
 
 /// A value protected by the lock `L`.
@@ -151,6 +153,15 @@ impl<T: ?Sized, L: RawLock<Slot = ()>> Mutex<T, L> {
         // SAFETY: as in `lock`.
         let taken = unsafe { self.lock.try_lock(&()) };
         taken.then(|| MutexGuard { mutex: self, not_send: PhantomData })
+    }
+}
+
+impl<'a, T: ?Sized, L: RawLock<Slot = ()>> MutexGuard<'a, T, L> {
+    /// Lets go, sleeps until somebody notifies `changed` or for no reason, and locks again.
+    pub fn wait<P: Parker>(self, changed: &Condvar<P>) -> Self {
+        let mutex = self.mutex;
+        changed.sleep(|| drop(self));
+        mutex.lock()
     }
 }
 

@@ -65,6 +65,9 @@ mod sync {
             }
         }
     }
+    pub(super) mod cell {
+        pub(in super::super) use loom::cell::UnsafeCell;
+    }
     std::thread_local! {
         /// Looks left in this execution before its remaining branches are no longer explored.
         pub(super) static SPINS_LEFT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
@@ -90,12 +93,18 @@ mod anderson;
 #[path = "../src/backoff.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod backoff;
+#[path = "../src/barrier.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod barrier;
 #[path = "../src/clh.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod clh;
 #[path = "../src/cohort.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod cohort;
+#[path = "../src/condvar.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod condvar;
 #[path = "../src/futex.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod futex;
@@ -114,12 +123,18 @@ mod mcs_k42;
 #[path = "../src/mcs_park.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod mcs_park;
+#[path = "../src/once.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod once;
 #[path = "../src/parker.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod parker;
 #[path = "../src/parking.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod parking;
+#[path = "../src/pooled.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod pooled;
 #[path = "../src/queue_node.rs"]
 mod queue_node;
 #[path = "../src/relax.rs"]
@@ -134,6 +149,9 @@ mod rw_phase_fair;
 #[path = "../src/rw_spin.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod rw_spin;
+#[path = "../src/semaphore.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod semaphore;
 #[path = "../src/seqlock.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod seqlock;
@@ -156,6 +174,8 @@ mod ticket_two_lines;
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ttas;
 
+#[path = "loom/companions.rs"]
+mod companions;
 #[path = "loom/drivers.rs"]
 mod drivers;
 
@@ -211,6 +231,12 @@ unsafe impl parker::Parker for ModelFutex {
         }
         drop(sleepers);
     }
+    fn unpark_all(word: *const sync::atomic::AtomicU32) {
+        let mut sleepers = SLEEPERS.0.lock().unwrap();
+        sleepers.asleep.retain(|&(at, _)| at != word.addr());
+        SLEEPERS.1.notify_all();
+        drop(sleepers);
+    }
 }
 
 type Futex = futex::FutexLock<ModelFutex, 1>;
@@ -223,6 +249,7 @@ type CohortTicket =
 type RwSpin = rw_spin::RwSpinLock;
 type RwPhaseFair = rw_phase_fair::RwPhaseFairLock;
 type RwBigReader = rw_big_reader::RwBigReaderLock<ticket::TicketLock, topology::ByThread, 2>;
+type PooledMcs = pooled::Pooled<mcs::McsLock, 1>;
 type McsPark = mcs_park::McsParkLock<ModelFutex, 1>;
 type Parking = parking::ParkingLock<ModelLot, 0, 0>;
 type ParkingFair = parking::ParkingLock<ModelLot, 1, 0>;
@@ -330,6 +357,14 @@ mod models {
         #[test]
         fn words_are_read_together() {
             model_seqlock("seqlock", Some(4));
+        }
+    }
+
+    /// An adapter: a lock, and no row.
+    mod adapters {
+        use super::*;
+        models! {
+            pooled PooledMcs, three threads at Some(3), [try_lock at Some(4)];
         }
     }
 

@@ -25,6 +25,9 @@ unsafe impl Parker for Interrupted {
     fn unpark_one(word: *const AtomicU32) {
         LinuxFutex::unpark_one(word);
     }
+    fn unpark_all(word: *const AtomicU32) {
+        LinuxFutex::unpark_all(word);
+    }
 }
 
 struct InterruptedLot;

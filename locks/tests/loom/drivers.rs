@@ -224,6 +224,34 @@ pub(super) fn model_timed<L: Timed + Default + 'static>(name: &str, preemptions:
     assert!(gave_up.load(Ordering::Relaxed) > 0, "nobody gave up");
 }
 
+/// `threads` threads (the main one among them) do the same on what `make` makes; then `end` holds.
+pub(super) fn explore_alike<S: 'static>(
+    name: &str,
+    threads: usize,
+    preemptions: Option<usize>,
+    make: impl Fn() -> loom::sync::Arc<S> + Send + Sync + 'static,
+    run: impl Fn(&S, usize) + Copy + Send + Sync + 'static,
+    end: impl Fn(&S) + Send + Sync + 'static,
+) {
+    let executions = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&executions);
+    explore(name, threads as u64, preemptions, &executions, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let shared = make();
+        let others: Vec<_> = (1..threads)
+            .map(|number| {
+                let shared = loom::sync::Arc::clone(&shared);
+                loom::thread::spawn(move || run(&shared, number))
+            })
+            .collect();
+        run(&shared, 0);
+        for other in others {
+            other.join().unwrap();
+        }
+        end(&shared);
+    });
+}
+
 fn explore(
     name: &str,
     threads: u64,
