@@ -21,7 +21,7 @@
 //! # Synchronization
 //! none of its own: a thread only looks for its own number, which nobody else writes.
 //! # Errors and limits
-//! Panics in `lock` and `try_lock` on recursion, in `unlock` where the caller does not hold the
+//! Panics in `lock` on recursion (`try_lock` fails, as it should), in `unlock` where the caller does not hold the
 //! lock: a guard that is dropped while panicking for that reason aborts. A lock that is handed to
 //! another thread on purpose is refused. One thread's number is an address of its thread-local
 //! storage, so that a thread that ends with the lock may pass its number on.
@@ -65,10 +65,9 @@ impl<L> Checked<L> {
         Self { lock, holder: AtomicUsize::new(0) }
     }
 
-    fn refuse_recursion(&self) {
+    fn is_own(&self) -> bool {
         // ORDERING: Relaxed - by I1 only the caller itself writes the caller's number.
-        let own = self.holder.load(Ordering::Relaxed) == own_number();
-        assert!(!own, "this thread holds the lock already: it would wait for itself");
+        self.holder.load(Ordering::Relaxed) == own_number()
     }
 
     fn enter(&self) {
@@ -83,16 +82,15 @@ unsafe impl<L: RawLock> RawLock for Checked<L> {
     const PROPERTIES: Properties = L::PROPERTIES;
 
     unsafe fn lock(&self, slot: &L::Slot) {
-        self.refuse_recursion();
+        let own = self.is_own();
+        assert!(!own, "this thread holds the lock already: it would wait for itself");
         // SAFETY: the caller's promise, passed on.
         unsafe { self.lock.lock(slot) };
         self.enter();
     }
 
     unsafe fn unlock(&self, slot: &L::Slot) {
-        // ORDERING: Relaxed - by I1 only the caller itself writes the caller's number.
-        let own = self.holder.load(Ordering::Relaxed) == own_number();
-        assert!(own, "this thread does not hold the lock that it unlocks");
+        assert!(self.is_own(), "this thread does not hold the lock that it unlocks");
         // ORDERING: Relaxed - as above.
         self.holder.store(0, Ordering::Relaxed);
         // SAFETY: the caller's promise, passed on.
@@ -103,7 +101,6 @@ unsafe impl<L: RawLock> RawLock for Checked<L> {
 // SAFETY: as for `RawLock`.
 unsafe impl<L: TryLock> TryLock for Checked<L> {
     unsafe fn try_lock(&self, slot: &L::Slot) -> bool {
-        self.refuse_recursion();
         // SAFETY: the caller's promise, passed on.
         let taken = unsafe { self.lock.try_lock(slot) };
         if taken {

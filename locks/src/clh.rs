@@ -39,7 +39,8 @@
 //! A slot allocates a node when it is made (so [`Mutex::with`](crate::Mutex::with) does each time:
 //! keep slots), and another when its node stayed with the lock: once after the lock's first
 //! acquisition, and after giving up with a waiter behind (128 bytes; out of memory aborts).
-//! Waiters that gave up in a row are passed, and freed, one by one. Recursion deadlocks.
+//! Waiters that gave up in a row are passed, and freed, one by one. A slot that is dropped while
+//! it has the lock, against the contract, leaks its node. Recursion deadlocks.
 //! # References
 //! T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap", University of
 //! Washington TR 93-02-02, 1993; P. Magnusson, A. Landin, E. Hagersten, "Queue Locks on Cache
@@ -107,8 +108,14 @@ impl Drop for ClhSlot {
     fn drop(&mut self) {
         // ORDERING: Relaxed - by I3 ours alone.
         let node = self.node.load(Ordering::Relaxed);
-        if !node.is_null() {
-            // SAFETY: by I1 the slot is the owner; it was made by a box.
+        if node.is_null() {
+            return;
+        }
+        // SAFETY: by I1 the slot is the owner.
+        let says = unsafe { &(*node).says };
+        // ORDERING: Relaxed - a slot that has no lock owns a node that nobody else knows.
+        if says.load(Ordering::Relaxed) != WAITING {
+            // SAFETY: as above; it was made by a box.
             drop(unsafe { Box::from_raw(node) });
         }
     }
@@ -209,11 +216,14 @@ impl<R: Relax> ClhLock<R> {
         // Relaxed on failure - nothing is read.
         let last =
             self.tail.compare_exchange(node, behind, Ordering::Release, Ordering::Relaxed).is_ok();
-        if !last {
+        // SAFETY: the node is ours, until the last store below if there is a successor.
+        let says = unsafe { &(*node).says };
+        if last {
+            // ORDERING: Relaxed - nobody else knows the node.
+            says.store(FREE, Ordering::Relaxed);
+        } else {
             // ORDERING: Relaxed - as above.
             slot.node.store(ptr::null_mut(), Ordering::Relaxed);
-            // SAFETY: until the store below the node is ours.
-            let says = unsafe { &(*node).says };
             // ORDERING: Release, E1 - hands both nodes to the successor.
             says.store(behind, Ordering::Release);
         }

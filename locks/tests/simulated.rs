@@ -1,10 +1,12 @@
 //! What the variants are for, on simulated cores of two sockets: ratios within one run.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use crossbeam_utils::CachePadded;
 use harness::simulated::{EngineHeap, Machine, Simulation};
 use locks::{
-    CpuBlocks, HmcsLock, McsLock, ProportionalTicketLock, RawLock, RawRwLock, RwBigReaderLock,
-    RwSpinLock, TicketLock, TtasLock,
+    CohortLock, CpuBlocks, HmcsLock, McsLock, ProportionalTicketLock, RawLock, RawRwLock,
+    RwBigReaderLock, RwSpinLock, TicketLock, TtasLock,
 };
 
 #[global_allocator]
@@ -84,4 +86,54 @@ fn readers_with_places_of_their_own_transfer_nothing() {
     println!("one word {one_line:.1} ns, {moved:.2} transfers; places {places:.1} ns, {still:.2}");
     assert!(still < 0.2, "{still:.2} transfers a read");
     assert!(one_line > 10.0 * places, "{one_line:.1} ns, {places:.1} ns");
+}
+
+/// Which of two groups of four threads had the lock, acquisition by acquisition, while both had
+/// not done with it.
+fn groups_in_turn<L: RawLock + Default>() -> Vec<usize> {
+    const CORES: [u32; 8] = [0, 1, 2, 3, 64, 65, 66, 67];
+    let all = CORES.len() * ROUNDS as usize;
+    let (lock, at) = (CachePadded::new(L::default()), AtomicUsize::new(0));
+    let log: Vec<AtomicUsize> = (0..all).map(|_| AtomicUsize::new(0)).collect();
+    let machine = Machine::named("epyc-7742-2s").unwrap();
+    let simulation = Simulation::on(&machine).threads(CORES.len()).cores(&CORES);
+    let visit = |thread: usize| {
+        let slot = CachePadded::<L::Slot>::default();
+        for _ in 0..ROUNDS {
+            // SAFETY: the slot stays in place and is unlocked below.
+            unsafe { lock.lock(&slot) };
+            let place = at.load(Ordering::Relaxed);
+            at.store(place + 1, Ordering::Relaxed);
+            log[place].store(thread / 4, Ordering::Relaxed);
+            // SAFETY: taken above with this slot.
+            unsafe { lock.unlock(&slot) };
+        }
+    };
+    simulation.start().unwrap().each(visit).unwrap();
+    let log: Vec<usize> = log.into_iter().map(AtomicUsize::into_inner).collect();
+    let done = |group| log.iter().rposition(|&one| one == group).unwrap();
+    let (begin, end) = (log.iter().position(|&one| one != log[0]).unwrap(), done(0).min(done(1)));
+    log[begin..end].to_vec()
+}
+
+#[test]
+fn a_group_has_the_lock_as_often_in_a_row_as_it_may() {
+    type Blocks = CpuBlocks<64, 64, 128>;
+    type Cohort<const PASSES: u32> = CohortLock<TicketLock, McsLock, Blocks, 2, PASSES>;
+    type Hmcs<const PASSES: u32> = HmcsLock<Blocks, 1, 2, PASSES>;
+    let runs = |log: Vec<usize>| {
+        let mut runs: Vec<usize> = log.chunk_by(|one, next| one == next).map(<[_]>::len).collect();
+        runs.pop(); // the end of the log cut it off
+        (runs.iter().copied().max().unwrap_or(0), runs.len())
+    };
+    for (name, at_most, (longest, changes)) in [
+        ("cohort", 3, runs(groups_in_turn::<Cohort<3>>())),
+        ("cohort", 8, runs(groups_in_turn::<Cohort<8>>())),
+        ("hmcs", 3, runs(groups_in_turn::<Hmcs<3>>())),
+        ("hmcs", 8, runs(groups_in_turn::<Hmcs<8>>())),
+    ] {
+        println!("{name}, at most {at_most}: {longest} in a row, {changes} changes");
+        assert_eq!(longest, at_most, "{name}");
+        assert!(changes > 10, "{name}: {changes}");
+    }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loom::cell::UnsafeCell;
 
 use crate::contract::{RawLock, RawRwLock, Timed, TryLock};
-use crate::{seqlock, sync, ticket, topology};
+use crate::stepped::seqlock;
+use crate::{sync, ticket, topology};
 
 /// Looks at unchanged words that one execution may make in all before its branches end.
 const SPINS: u32 = 4;
@@ -161,24 +162,19 @@ fn shared_by<L: RawRwLock + Default + 'static>(
     });
 }
 
-/// Two writers and a reader, whose two words must be of one writer.
-pub(super) fn model_seqlock(name: &str, preemptions: Option<usize>) {
+/// Writers and a reader, whose two words must be of one writer.
+pub(super) fn model_seqlock(name: &str, writers: usize, preemptions: Option<usize>) {
     type Lock = seqlock::SeqLock<ticket::TicketLock, 2>;
-    let executions = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&executions);
-    explore(name, 3, preemptions, &executions, move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        let shared = loom::sync::Arc::new(Lock::with_lock(ticket::TicketLock::new(), [0, 0]));
-        let writers = [(); 2].map(|()| {
-            let shared = loom::sync::Arc::clone(&shared);
-            loom::thread::spawn(move || shared.update(|[one, other]| [one + 1, other + 1]))
-        });
+    let make = || loom::sync::Arc::new(Lock::with_lock(ticket::TicketLock::new(), [0, 0]));
+    let run = |shared: &Lock, number: usize| {
+        if number > 0 {
+            return shared.update(|[one, other]| [one + 1, other + 1]);
+        }
         let [one, other] = shared.read();
         assert_eq!(one, other);
-        for writer in writers {
-            writer.join().unwrap();
-        }
-        assert_eq!(shared.try_read(), Some([2, 2]));
+    };
+    explore_alike(name, 1 + writers, preemptions, make, run, move |shared| {
+        assert_eq!(shared.try_read(), Some([writers, writers]));
     });
 }
 
