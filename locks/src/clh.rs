@@ -34,7 +34,7 @@
 //! | edge | release side | acquire side | publishes |
 //! |---|---|---|---|
 //! | E1 | store of `FREE` in `unlock`, of an address when giving up | load of the node that ends the wait for it | the critical section's writes, and the node itself to its new owner |
-//! | E2 | swap of `tail`, exchange of `tail` when giving up | swap of `tail` by the next arrival | that the node says `WAITING`, or what it says |
+//! | E2 | swap of `tail` in `lock` | swap of `tail` by the next arrival | that the node says `WAITING` |
 //! # Errors and limits
 //! A slot allocates a node when it is made (so [`Mutex::with`](crate::Mutex::with) does each time:
 //! keep slots), and another when its node stayed with the lock: once after the lock's first
@@ -212,10 +212,11 @@ impl<R: Relax> ClhLock<R> {
     fn give_up(&self, slot: &ClhSlot, behind: *mut Node) {
         // ORDERING: Relaxed - by I3 ours alone.
         let node = slot.node.load(Ordering::Relaxed);
-        // ORDERING: Release on success, E2 - passes on what we saw of the predecessor's node;
-        // Relaxed on failure - nothing is read.
+        // ORDERING: Relaxed on success - all steps of `tail` are exchanges, so the release sequence
+        // of the swap that queued `behind` goes on to the next arrival (E2); Relaxed on failure -
+        // nothing is read.
         let last =
-            self.tail.compare_exchange(node, behind, Ordering::Release, Ordering::Relaxed).is_ok();
+            self.tail.compare_exchange(node, behind, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         // SAFETY: the node is ours, until the last store below if there is a successor.
         let says = unsafe { &(*node).says };
         if last {

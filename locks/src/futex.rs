@@ -25,7 +25,7 @@
 //! # Synchronization
 //! | edge | release side | acquire side | publishes |
 //! |---|---|---|---|
-//! | E1 | subtraction that leaves `UNLOCKED`, or swap to it, in `unlock` | exchange or swap that saw `UNLOCKED` in `lock`, `try_lock` | the critical section's writes |
+//! | E1 | subtraction in `unlock`, and through it the swap to `UNLOCKED` | exchange or swap that saw `UNLOCKED` in `lock`, `try_lock` | the critical section's writes |
 //! # Errors and limits
 //! Recursion deadlocks. Every return of the parker is treated as spurious (signals, `EAGAIN`).
 //! # References
@@ -105,11 +105,11 @@ impl<P: Parker, const SPINS: u32, R: Relax> FutexLock<P, SPINS, R> {
     #[cold]
     fn unlock_contended(&self) {
         let word = core::ptr::from_ref(&self.state);
-        // ORDERING: Release, E1 - hands the critical section's writes to the next holder. From
-        // here on the lock may be freed by that holder: only its address is used. Whoever has put
-        // CONTENDED in meanwhile finds another value when it looks and is not asleep, or is woken
-        // by what follows (I2).
-        self.state.swap(UNLOCKED, Ordering::Release);
+        // ORDERING: Relaxed - all steps since the subtraction are exchanges, so its release sequence
+        // goes on to the next holder (E1). From here on the lock may be freed by that holder: only
+        // its address is used. Whoever has put CONTENDED in meanwhile finds another value when it
+        // looks and is not asleep, or is woken by what follows (I2).
+        self.state.swap(UNLOCKED, Ordering::Relaxed);
         P::unpark_one(word);
     }
 
