@@ -296,7 +296,9 @@ fn ring(cached: bool, rounds: u64, lag: usize) -> f64 {
         let mut seen = 0;
         let first = if thread == 0 { lag } else { 0 };
         for i in first..first + ITEMS {
-            (0..rounds).for_each(|round| drop(black_box(round)));
+            for round in 0..rounds {
+                black_box(round);
+            }
             if thread == 0 {
                 while !cached || i - seen == size {
                     seen = head.load(Ordering::Acquire);
