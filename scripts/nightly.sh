@@ -28,6 +28,13 @@ else
     echo "SKIPPED: Miri needs a nightly toolchain: rustup toolchain install nightly --component miri,rust-src"
 fi
 
+# Every scenario on every machine: what a machine lacks is a reason, nothing may fail.
+step cargo build --release --locked -p manycore
+for machine in harness/simulator/machines/*.toml; do
+    step "${CARGO_TARGET_DIR:-target}/release/manycore" scenario --all --quiet \
+        --machine "$(basename "$machine" .toml)"
+done
+
 if [ "${#failed[@]}" -gt 0 ]; then
     printf '\nfailed:\n'
     printf '  %s\n' "${failed[@]}"

@@ -30,8 +30,8 @@ Examples:
       the page with tables, plots and explanations
 
 Each step runs in a process of its own. Simulated times have a band: they may be off by a factor of
-1.5 in a socket and of 2 across, as docs/validation.md has it; counts are exact. Field reports' figures
-are of other machines and show direction and order of magnitude.
+1.5 in a socket and of 2 across, as docs/validation.md has it; counts are exact. Figures of the
+field reports are of other machines, and show direction and order of magnitude.
 Exit codes: 0 done, 1 a step failed, 2 usage, 130 interrupted (what was measured is kept)";
 
 /// The flags.
@@ -65,8 +65,6 @@ pub(crate) struct ScenarioArgs {
     /// Seed of everything drawn at random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    #[command(flatten)]
-    own: OwnArgs,
     /// Give a step up after this much real time
     #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true, value_parser = cli::budget)]
     timeout: Duration,
@@ -82,6 +80,8 @@ pub(crate) struct ScenarioArgs {
     /// Print no progress
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    own: OwnArgs,
 }
 
 macro_rules! own {

@@ -9,6 +9,9 @@
 //! | `text`, `page`, `plot`, `records` | what came of it, for readers and for programs |
 //! | `lru`, `zipf`, `mailbox`, `arrivals` | what several scenarios are built from |
 //! | the others | a scenario each |
+//!
+//! Another scenario is a file with a `SCENARIO`, a line in [`ALL`], its shape in
+//! `benches/tests/scenarios.rs`, and the page made again.
 
 mod arrivals;
 mod atomic_vs_sharded;

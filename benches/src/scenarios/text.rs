@@ -14,6 +14,7 @@ use crate::scenario_run::{Outcome, Plan};
 pub(crate) fn list(all: &[&Scenario], json: bool) -> String {
     let one = |scenario: &&Scenario| {
         let Scenario { name, title, threads, ops, parameters, what, reported, .. } = scenario;
+        let native_ops = scenario.native_ops;
         if json {
             let parameters = parameters.iter().map(|own| {
                 let (least, most) = own.range;
@@ -22,7 +23,7 @@ pub(crate) fn list(all: &[&Scenario], json: bool) -> String {
             });
             return serde_json::json!({
                 "name": name, "title": title, "what": what, "reported": reported,
-                "threads": threads, "ops": ops, "parameters": parameters.collect::<Vec<_>>(),
+                "threads": threads, "ops": ops, "native_ops": native_ops, "parameters": parameters.collect::<Vec<_>>(),
             })
             .to_string();
         }
@@ -30,7 +31,7 @@ pub(crate) fn list(all: &[&Scenario], json: bool) -> String {
             .iter()
             .map(|own| format!("\n    --{} {}: {}", own.name, own.default, own.means));
         format!(
-            "{name:<22} {title}\n    --threads {threads} --ops {ops}{}",
+            "{name:<22} {title}\n    --threads {threads} --ops {ops} (natively {native_ops}){}",
             own.collect::<String>()
         )
     };
