@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Regressed(String),
     /// The figures do not tell; exit code 4.
     Inconclusive(String),
+    /// The environment does not allow it; exit code 5.
+    Unfit(String),
     /// Interrupted, what was measured is kept; exit code 130.
     Interrupted(String),
 }
@@ -25,6 +27,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Regressed(_) => 3,
             Self::Inconclusive(_) => 4,
+            Self::Unfit(_) => 5,
             Self::Interrupted(_) => 130,
         }
     }
@@ -33,7 +36,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed(message) | Self::Interrupted(message) => write!(f, "error: {message}"),
+            Self::Failed(message) | Self::Unfit(message) | Self::Interrupted(message) => {
+                write!(f, "error: {message}")
+            }
             Self::Regressed(message) | Self::Inconclusive(message) => f.write_str(message),
             Self::Usage(message) => {
                 write!(f, "error: {message}\n\nFor more information, try '--help'.")

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use topology::Topology;
 
+use crate::latency::Load;
 use crate::memory::Policy;
 use crate::unavailable::Unavailable;
 
@@ -29,6 +30,8 @@ pub struct Workload {
     pub alloc_bytes: usize,
     /// Where pages shall lie.
     pub memory: Memory,
+    /// Whether single operations are timed too, and when they are asked for.
+    pub latency: Option<Load>,
 }
 
 impl Default for Workload {
@@ -43,6 +46,7 @@ impl Default for Workload {
             element_bytes: 8,
             alloc_bytes: 64,
             memory: Memory::Local,
+            latency: None,
         }
     }
 }
@@ -63,6 +67,12 @@ impl Workload {
             _ => words.push(("alloc_bytes", json!(self.alloc_bytes))),
         }
         words.push(("memory", json!(self.memory.to_string())));
+        if let Some(load) = self.latency {
+            words.push(("latency", json!(load.to_string())));
+            if let Load::Open { per_s } = load {
+                words.push(("rate_per_s", json!(per_s)));
+            }
+        }
         words.into_iter().map(|(word, value)| (word.to_owned(), value)).collect()
     }
 }

@@ -5,32 +5,58 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
+use harness::clock::Clock;
 use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
-use harness::window::Work;
+use harness::window::{Handed, Timed, Work};
 use locks::{Fairness, RawLock};
+
+/// What a lock protects.
+#[derive(Default)]
+struct Data {
+    acquisitions: AtomicU64,
+    /// Rank of the last holder that was timed, from 1, and when it let go.
+    holder: AtomicU64,
+    released: AtomicU64,
+}
 
 /// A lock and its data, each on lines of its own.
 #[derive(Default)]
 struct Guarded<L> {
     lock: CachePadded<L>,
-    data: CachePadded<AtomicU64>,
+    data: CachePadded<Data>,
 }
 
 struct Visitor<L: RawLock> {
     guarded: Shared<Guarded<L>>,
     slot: CachePadded<L::Slot>,
     /// Used in place of the shared data under the baseline, which protects nothing.
-    own: CachePadded<AtomicU64>,
+    own: CachePadded<Data>,
+    rank: usize,
     critical: u64,
     think: u64,
 }
 
 fn is_a_lock<L: RawLock>() -> bool {
     L::PROPERTIES.fairness != Fairness::NotALock
+}
+
+impl Data {
+    #[inline(always)]
+    fn count(&self) {
+        let count = &self.acquisitions;
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Who let go while this thread, which has asked at this tick, was waiting.
+    fn handed(&self, rank: usize, asked: u64) -> Option<Handed> {
+        let by = usize::try_from(self.holder.load(Ordering::Relaxed)).ok()?.checked_sub(1)?;
+        let released = self.released.load(Ordering::Relaxed);
+        (by != rank && released > asked).then_some(Handed { by, released })
+    }
 }
 
 impl<L: RawLock> Work for Visitor<L>
@@ -45,13 +71,31 @@ where
             // SAFETY: the slot is boxed with this work, stays in place, and is unlocked below.
             unsafe { lock.lock(&self.slot) };
             // Two plain moves: under a lock nobody comes between.
-            data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            data.count();
             chain(self.critical);
             // SAFETY: taken above with this slot.
             unsafe { lock.unlock(&self.slot) };
             chain(self.think);
         }
         ops
+    }
+
+    #[inline(never)]
+    fn timed(&mut self, clock: &Clock) -> Timed {
+        let lock: &L = &self.guarded.lock;
+        let data = if is_a_lock::<L>() { &self.guarded.data } else { &self.own };
+        let began = clock.now();
+        // SAFETY: the slot is boxed with this work, stays in place, and is unlocked below.
+        unsafe { lock.lock(&self.slot) };
+        let done = clock.now();
+        let handed = data.handed(self.rank, began);
+        data.count();
+        chain(self.critical);
+        data.holder.store(self.rank as u64 + 1, Ordering::Relaxed);
+        data.released.store(clock.now(), Ordering::Relaxed);
+        // SAFETY: taken above with this slot.
+        unsafe { lock.unlock(&self.slot) };
+        Timed { began, done, ops: 1, handed }
     }
 }
 
@@ -65,11 +109,12 @@ where
     L::Slot: Send,
 {
     let guarded = Shared::place(Guarded::<L>::default(), &conditions.shared_memory)?;
-    let work = |_| -> Box<dyn Work> {
+    let work = |rank| -> Box<dyn Work> {
         <dyn Work>::boxed(Visitor {
             guarded: guarded.clone(),
             slot: CachePadded::default(),
             own: CachePadded::default(),
+            rank,
             critical: conditions.steps.steps(conditions.workload.critical_ns),
             think: conditions.steps.steps(conditions.workload.think_ns),
         })
@@ -79,7 +124,7 @@ where
         works,
         granted: Some(guarded.granted().clone()),
         verify: Box::new(move |ops| {
-            let counted = guarded.data.load(Ordering::Relaxed);
+            let counted = guarded.data.acquisitions.load(Ordering::Relaxed);
             let expected: u64 = if is_a_lock::<L>() { ops.iter().sum() } else { 0 };
             if counted != expected {
                 return Err(format!(
