@@ -1,13 +1,14 @@
 # Sourced by the other scripts: what a job needs, installed where that is possible.
 # Everything is installed by the system's package manager, as root; otherwise it is named.
 
-# try COMMAND PACKAGE: installs PACKAGE if COMMAND is missing and that is possible.
+# try COMMAND PACKAGE [FLAG]: installs PACKAGE, with a flag of apt-get, if COMMAND is missing and that is
+# possible.
 try() {
     command -v "$1" >/dev/null && return
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "installing $2 (for $1)" >&2
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$2" >/dev/null ||
-            { apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$2" >/dev/null; } || true
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q ${3:-} "$2" >/dev/null ||
+            { apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q ${3:-} "$2" >/dev/null; } || true
     fi
     command -v "$1" >/dev/null
 }

@@ -28,4 +28,8 @@ step env "CARGO_TARGET_${host}_RUNNER=$PWD/scripts/timed.sh" cargo test --worksp
 for crate in counters locks queues alloc-arena; do
     step env "CARGO_TARGET_${host}_RUNNER=$PWD/scripts/timed.sh" cargo test -p "$crate" --locked --quiet
 done
+# A real kernel with 16 CPUs and 4 nodes; skipped, with the reason, where there is no QEMU.
+status=0
+step bash scripts/numa-vm.sh || status=$?
+[ "$status" = 0 ] || [ "$status" = 77 ] || exit "$status"
 printf '\nall tests passed in %s s\n' "$SECONDS"

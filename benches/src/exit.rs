@@ -13,8 +13,15 @@ pub(crate) enum Failure {
     Regressed(String),
     /// The figures do not tell; exit code 4.
     Inconclusive(String),
-    /// The environment does not allow it; exit code 5.
+    /// The host is unfit for measurements; exit code 5.
     Unfit(String),
+    /// A command that was run ended so; its exit code.
+    Command {
+        /// The exit code.
+        code: u8,
+        /// What happened.
+        message: String,
+    },
     /// Interrupted, what was measured is kept; exit code 130.
     Interrupted(String),
 }
@@ -28,6 +35,7 @@ impl Failure {
             Self::Regressed(_) => 3,
             Self::Inconclusive(_) => 4,
             Self::Unfit(_) => 5,
+            Self::Command { code, .. } => *code,
             Self::Interrupted(_) => 130,
         }
     }
@@ -36,9 +44,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed(message) | Self::Unfit(message) | Self::Interrupted(message) => {
-                write!(f, "error: {message}")
-            }
+            Self::Failed(message)
+            | Self::Unfit(message)
+            | Self::Interrupted(message)
+            | Self::Command { message, .. } => write!(f, "error: {message}"),
             Self::Regressed(message) | Self::Inconclusive(message) => f.write_str(message),
             Self::Usage(message) => {
                 write!(f, "error: {message}\n\nFor more information, try '--help'.")

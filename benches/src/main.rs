@@ -8,6 +8,9 @@ mod cli;
 mod compare_command;
 mod count;
 mod count_command;
+mod doctor_command;
+mod doctor_settings;
+mod drawing_flags;
 mod exit;
 mod explain_command;
 mod line_files;
@@ -18,11 +21,17 @@ mod machines_command;
 mod measured_command;
 mod place;
 mod place_command;
+mod place_seen;
 mod report_command;
 mod rows;
+mod scenario_command;
+mod scenario_run;
+mod scenario_step_command;
+mod scenarios;
 mod select;
 mod simulated_command;
 mod simulated_sweep;
+mod simulated_words;
 mod stdout;
 mod sweep_command;
 mod sweep_follower;
@@ -31,6 +40,7 @@ mod table;
 mod target;
 mod topology_command;
 mod validate_command;
+mod validate_host;
 mod validation_loops;
 mod written;
 
@@ -48,6 +58,7 @@ static HEAP: harness::simulated::EngineHeap = harness::simulated::EngineHeap;
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Topology(arguments) => topology_command::run(&arguments),
+        Command::Doctor(arguments) => doctor_command::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Machines(arguments) => machines_command::run(&arguments),
         Command::Calibrate(arguments) => calibrate_command::run(&arguments),
@@ -63,6 +74,8 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare_command::run(&arguments),
         Command::Report(arguments) => report_command::run(&arguments),
         Command::Explain(arguments) => explain_command::run(&arguments),
+        Command::Scenario(arguments) => scenario_command::run(&arguments),
+        Command::ScenarioStep(arguments) => scenario_step_command::run(&arguments),
         Command::Sweep(arguments) => sweep_command::run(*arguments),
     };
     match result {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::callgrind::Callgrind;
+use harness::doctor::{Finding, Live, Look, Subject, Verdict, examine};
 use harness::host::{self, Build};
 use harness::latency::Load;
 use harness::native::Native;
@@ -12,14 +13,15 @@ use harness::placement::ThreadCounts;
 use harness::records::{Run, SCHEMA};
 use harness::sweep::{self, Plan, Settings};
 use harness::workload::Workload;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use topology::Topology;
 
 use crate::cli::{Loop, OPS, SweepArgs};
+use crate::doctor_command::names;
 use crate::exit::Failure;
 use crate::stdout::{self, note};
 use crate::sweep_follower::Follower;
-use crate::sweep_records::Records;
+use crate::sweep_records::{Records, TOPOLOGY};
 use crate::{count, count_command, rows, select, simulated_sweep, table};
 
 /// The shortest measured time of a point to which a budget may shorten it.
@@ -50,16 +52,15 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     catch_signals(&interrupted)?;
-    let header = header(&topology);
     let mut records = Records::open(&arguments)?;
+    let mut native = Native::new(topology);
+    let mut header = Run { doctor: doctor(&native), ..header(native.topology()) };
+    header.other.insert(TOPOLOGY.into(), json!(native.topology().plan()));
     let skip = records.measured_already(&arguments, &header)?;
     records.write(&header)?;
-    let findings = header.doctor.iter().filter_map(|finding| finding["message"].as_str());
-    findings.for_each(|message| note(&format!("note: {message}")));
     let about = Some(plan.duration(settings.point, settings.repeat));
     let repeat = (settings.repeat, about);
     let mut follower = Follower::new(&arguments, &plan, repeat, records, interrupted);
-    let mut native = Native::new(topology);
     let outcome = sweep::run(&mut native, &plan, &settings, &header.run, &skip, &mut follower);
     follower.finish(outcome, &plan)
 }
@@ -275,6 +276,25 @@ pub(crate) fn catch_signals(interrupted: &Arc<AtomicBool>) -> Result<(), Failure
     Ok(())
 }
 
+/// Examines the host briefly, says what is bad, and gives everything for the record.
+fn doctor(native: &Native) -> Vec<Value> {
+    let live = Live::measured(native.topology(), native.clock(), Look::Brief);
+    let findings = match Subject::new(native.topology(), Ok(live)) {
+        Ok(subject) => examine(&subject),
+        Err(reason) => {
+            note(&format!("note: the host could not be examined: {reason}"));
+            return vec![];
+        }
+    };
+    let unfit = findings.iter().filter(|finding| finding.verdict == Verdict::Unfit);
+    unfit.for_each(|finding| note(&format!("note: unfit: {}", finding.message())));
+    let warnings = names(&findings, Verdict::Warn);
+    if !warnings.is_empty() {
+        note(&format!("note: warnings about this host, see `manycore doctor`: {warnings}"));
+    }
+    findings.iter().map(Finding::to_json).collect()
+}
+
 pub(crate) fn header(topology: &Topology) -> Run {
     let host = host::fingerprint(topology, BUILD);
     let date = host["date"].as_str().unwrap_or_default().replace(['-', ':'], "");
@@ -284,7 +304,7 @@ pub(crate) fn header(topology: &Topology) -> Run {
         run: format!("{date}-{}", std::process::id()),
         argv: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         host,
-        doctor: host::findings(topology),
+        doctor: vec![],
         other: Map::new(),
     }
 }

@@ -115,7 +115,9 @@ fn usage_errors_exit_2_and_say_what_to_do() {
 
 #[test]
 fn help_has_examples_and_version_has_the_commit() {
-    for command in ["sweep", "list", "topology", "machines", "calibrate", "lines", "validate"] {
+    for command in
+        ["sweep", "doctor", "list", "topology", "machines", "calibrate", "lines", "validate"]
+    {
         let help = text(&manycore(&[command, "--help"]).stdout);
         assert!(
             help.contains("Examples:") && help.contains(&format!("manycore {command}")),
@@ -152,7 +154,11 @@ fn topology_reads_this_host_and_trees() {
     assert_refused(&manycore(&["topology", "--root", "/no/such/tree"]), 1, &["/no/such/tree"]);
     let file = empty.path().join("file");
     fs::write(&file, "").unwrap();
-    assert_refused(&manycore(&["topology", "--root", file.to_str().unwrap()]), 1, &["file"]);
+    assert_refused(
+        &manycore(&["topology", "--root", file.to_str().unwrap()]),
+        1,
+        &["file", "empty"],
+    );
 }
 
 #[test]

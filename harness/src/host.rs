@@ -61,38 +61,6 @@ pub fn host_name() -> Option<String> {
     first_line("/proc/sys/kernel/hostname")
 }
 
-/// Gives what about the host spoils measurements, as far as it can be read without measuring.
-pub fn findings(topology: &Topology) -> Vec<Value> {
-    let mut findings = Vec::new();
-    let mut found = |check: &str, message: String| {
-        findings.push(json!({"check": check, "message": message}));
-    };
-    if let Some(hypervisor) = hypervisor(topology).as_str() {
-        found("hypervisor", format!("{hypervisor} may take CPUs away at any time (see steal)"));
-    }
-    if let Some(governor) = governor(topology).filter(|governor| governor != "performance") {
-        found(
-            "governor",
-            format!("the governor `{governor}` changes the clock rate with the load"),
-        );
-    }
-    if let Some(quota) = topology.cgroup.as_ref().and_then(|cgroup| cgroup.quota.as_ref()) {
-        found(
-            "quota",
-            format!("a quota of {} CPUs ({}) stops threads that exceed it", quota.cpus, quota.file),
-        );
-    }
-    let load = first_line("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok());
-    if let Some(load) = load.filter(|&load: &f64| load > 0.5) {
-        found("load", format!("the load average is {load}: other programs compete for the CPUs"));
-    }
-    if topology.usable().len() < topology.cpus.online.len() {
-        let (usable, online) = (topology.usable(), &topology.cpus.online);
-        found("cpuset", format!("this process may use CPUs {usable} of {online} online"));
-    }
-    findings
-}
-
 fn missing(reason: &Unavailable) -> Value {
     serde_json::to_value(reason).unwrap_or(Value::Null)
 }

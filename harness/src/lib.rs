@@ -57,6 +57,7 @@
 //! | [`latency`], [`distance`] | how long single operations take; how far apart two CPUs are |
 //! | [`memory`] | huge, populated, locked memory on a node, or the reason |
 //! | [`noise`] | what disturbed a window |
+//! | [`pmu`] | hardware counters of a thread, in one group |
 //! | [`calibrate`] | this host as a machine file of the simulator |
 //! | [`callgrind`], [`counted`] | exact counts, and the experiment that they are taken of |
 //! | [`native`] | an experiment repeated, checked and summarised |
@@ -65,7 +66,7 @@
 //! | [`paired`] | windows of two experiments in turn, and a rule that says which is faster |
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
-//! | [`records`] | JSON Lines, read and written |
+//! | [`records`], [`line_records`] | JSON Lines, read and written |
 //! | [`report`] | what records say, as one page, as Markdown, as comma-separated values |
 //! | [`c2c`] | what a line costs from each CPU to each other |
 //! | [`compare`] | two files of records: paired by point, a verdict each |
@@ -74,6 +75,7 @@
 //! | [`layout`] | which fields share a line and should not |
 //! | [`line_sizes`] | what a machine moves at once, with sources |
 //! | [`host`] | the host's fingerprint |
+//! | [`doctor`] | what about a host spoils measurements, and settings that help |
 //! | [`stats`], [`student`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
@@ -84,6 +86,7 @@ pub mod clock;
 pub mod compare;
 pub mod counted;
 pub mod distance;
+pub mod doctor;
 #[cfg(feature = "bench")]
 pub mod front_door;
 pub mod glossary;
@@ -91,13 +94,14 @@ pub mod host;
 pub mod latency;
 pub mod layout;
 mod light;
+pub mod line_records;
 pub mod line_sizes;
 pub mod memory;
 pub mod native;
 pub mod noise;
 pub mod paired;
 pub mod placement;
-mod pmu;
+pub mod pmu;
 pub mod records;
 pub mod report;
 pub mod simulated;

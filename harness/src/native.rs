@@ -130,7 +130,6 @@ pub struct Native {
     clock: Clock,
     steps: StepRate,
     team: Team,
-    pmu: Unavailable,
 }
 
 impl Native {
@@ -138,7 +137,7 @@ impl Native {
     pub fn new(topology: Topology) -> Self {
         let clock = Clock::calibrated(&topology.cpuid);
         let steps = StepRate::measured(&clock);
-        Self { topology, clock, steps, team: Team::new(), pmu: pmu::why_unavailable() }
+        Self { topology, clock, steps, team: Team::new() }
     }
 
     /// Tells which clock is used.
@@ -307,9 +306,7 @@ impl Native {
         metrics.extend(totals(repetitions));
         metrics.extend(granted(repetitions));
         metrics.insert("syscalls_per_op".into(), syscalls_metric(syscalls));
-        for name in ["instructions_per_op", "llc_misses"] {
-            metrics.insert(name.into(), Metric::Missing(self.pmu.clone()));
-        }
+        metrics.extend(events(repetitions));
         let reasons = self.disturbances(repetitions, ns_per_op.map(|e| e.relative_width()));
         Summary {
             status: if reasons.is_empty() { Status::Ok } else { Status::Noisy },
@@ -413,6 +410,19 @@ impl Repetition {
     fn migrations(&self) -> u64 {
         self.windows.iter().filter(|window| window.migrated).count() as u64
     }
+}
+
+/// What hardware counters counted in all windows; missing if any window lacks it.
+fn events(repetitions: &[Repetition]) -> BTreeMap<String, Metric> {
+    let ops: u64 = repetitions.iter().map(Repetition::ops).sum();
+    let windows = || repetitions.iter().flat_map(|repetition| &repetition.windows);
+    let metric = |name: &str| match windows().map(|window| window.event(name)).sum() {
+        Err(reason) => Metric::Missing(reason),
+        Ok::<u64, _>(_) if ops == 0 => Metric::Missing(Unavailable::new("no_operations")),
+        Ok(count) if name.contains("_per_op") => Metric::figure(count as f64 / ops as f64),
+        Ok(value) => Metric::Count { value },
+    };
+    pmu::METRICS.iter().map(|&name| (name.to_owned(), metric(name))).collect()
 }
 
 /// What was granted to the memory, and the driver's own facts, from the last repetition.

@@ -122,22 +122,53 @@ impl HostUsage {
 }
 
 fn steal_ticks(stat: &str, cpus: &[u32]) -> Option<u64> {
-    const STEAL_COLUMN: usize = 8;
+    stat_ticks(stat, cpus).map(|ticks| ticks.stolen)
+}
+
+/// What `/proc/stat` has of some CPUs, in ticks since the machine started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StatTicks {
+    /// In user space, the kernel and interrupts.
+    pub(crate) busy: u64,
+    /// Without work, or waiting for a device.
+    pub(crate) idle: u64,
+    /// With work while the hypervisor ran others.
+    pub(crate) stolen: u64,
+}
+
+impl StatTicks {
+    /// Gives a part of a whole; 0 of nothing.
+    pub(crate) fn share(part: u64, whole: u64) -> f64 {
+        if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    }
+}
+
+/// Adds up the lines of some CPUs; `None` where there is none of them, or one is damaged.
+pub(crate) fn stat_ticks(stat: &str, cpus: &[u32]) -> Option<StatTicks> {
+    const COLUMNS: usize = 8;
     let mut found = None;
     for line in stat.lines() {
         let Some(cpu) = line.split(' ').next().and_then(|name| name.strip_prefix("cpu")) else {
             continue;
         };
-        if cpu.parse().is_ok_and(|cpu: u32| cpus.contains(&cpu)) {
-            let steal: u64 = line.split_whitespace().nth(STEAL_COLUMN)?.parse().ok()?;
-            found = Some(found.unwrap_or(0) + steal);
+        if !cpu.parse().is_ok_and(|cpu: u32| cpus.contains(&cpu)) {
+            continue;
         }
+        let columns = line.split_whitespace().skip(1).take(COLUMNS).map(|text| text.parse().ok());
+        let columns: Vec<u64> = columns.collect::<Option<_>>()?;
+        let &[user, nice, system, idle, waiting, hard, soft, stolen] = columns.as_slice() else {
+            return None;
+        };
+        let sums: &mut StatTicks = found.get_or_insert_default();
+        sums.busy += user + nice + system + hard + soft;
+        sums.idle += idle + waiting;
+        sums.stolen += stolen;
     }
     found
 }
 
 /// cgroup v2 says `throttled_usec`, v1 `throttled_time` in nanoseconds.
-fn throttled_us(stat: &str) -> Option<u64> {
+pub(crate) fn throttled_us(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| {
         let (name, value) = line.split_once(' ')?;
         let value: u64 = value.trim().parse().ok()?;
@@ -162,6 +193,9 @@ mod tests {
         assert_eq!(steal_ticks(STAT, &[10]), Some(1000));
         assert_eq!(steal_ticks(STAT, &[7]), None);
         assert_eq!(steal_ticks("cpu0 1 2", &[0]), None);
+        let ticks = StatTicks { busy: 1 + 2 + 3 + 6 + 7, idle: 4 + 5, stolen: 8 };
+        assert_eq!(stat_ticks(STAT, &[0]), Some(ticks));
+        assert_eq!(stat_ticks("cpu0 1 2 x 4 5 6 7 8", &[0]), None);
     }
 
     #[test]

@@ -13,7 +13,9 @@ use crossbeam_utils::CachePadded;
 
 use crate::affinity::current_cpu;
 use crate::clock::Clock;
+use crate::layout::Object;
 use crate::noise::ThreadUsage;
+use crate::pmu::{self, Count, Reading};
 use crate::syscalls;
 use crate::team::{Team, TeamError};
 use crate::unavailable::Unavailable;
@@ -40,6 +42,18 @@ pub trait Work: Send {
     /// warms it up. An arena's blocks until it is reset, say.
     fn period(&self) -> u64 {
         1
+    }
+
+    /// Describes what this thread uses together with others, and what is its own, for a check of
+    /// who writes what. Is called after [`prepare`](Self::prepare), of each thread; what several
+    /// threads describe counts once.
+    fn objects(&self) -> Vec<Object> {
+        Vec::new()
+    }
+
+    /// Tells which roles this thread has that others have not, unless they tell the same.
+    fn roles(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Tells what this thread saw go wrong. Is called on the pinned thread after the window.
@@ -97,6 +111,14 @@ impl<W: Work> Work for CachePadded<W> {
         (**self).period()
     }
 
+    fn objects(&self) -> Vec<Object> {
+        (**self).objects()
+    }
+
+    fn roles(&self) -> &'static [&'static str] {
+        (**self).roles()
+    }
+
     fn finish(&mut self) -> Result<(), String> {
         (**self).finish()
     }
@@ -121,8 +143,24 @@ pub struct ThreadWindow {
     pub usage: Option<ThreadUsage>,
     /// System calls in the window, in a pass that counts them.
     pub syscalls: Option<Result<u64, Unavailable>>,
+    /// What hardware counters counted, or why there are none; nothing in a pass that counts system
+    /// calls.
+    pub events: Option<Result<Vec<Count>, Unavailable>>,
     /// What the thread saw go wrong.
     pub verdict: Result<(), String>,
+}
+
+impl ThreadWindow {
+    /// Gives what was counted of one metric of [`pmu::METRICS`].
+    ///
+    /// # Errors
+    /// Why it was not.
+    pub fn event(&self, metric: &str) -> Result<u64, Unavailable> {
+        let uncounted = || Unavailable::new("not_counted");
+        let events = self.events.as_ref().ok_or_else(uncounted)?.as_ref().map_err(Clone::clone)?;
+        let count = events.iter().find(|(name, _)| *name == metric);
+        count.ok_or_else(uncounted)?.1.clone()
+    }
 }
 
 /// How long to run, and whether to count system calls.
@@ -179,15 +217,23 @@ impl Thread {
         self.work.prepare();
         let before = self.warm_up(warm_up.meet(&self.clock));
         let (cpu, usage) = (current_cpu(), ThreadUsage::now());
+        let counters = (!self.plan.count_syscalls)
+            .then(|| pmu::Group::open(pmu::Kernel, cpu.unwrap_or_default()));
+        let group = counters.as_ref().and_then(|opened| opened.as_ref().ok());
         let begin = measured.meet(&self.clock);
         let (counted, syscalls) = if self.plan.count_syscalls {
-            match syscalls::count_in(|| self.measure(begin)) {
+            match syscalls::count_in(|| self.measure(begin, None)) {
                 Ok((counted, calls)) => (counted, Some(Ok(calls))),
-                Err(reason) => (self.measure(begin), Some(Err(reason))),
+                Err(reason) => (self.measure(begin, None), Some(Err(reason))),
             }
         } else {
-            (self.measure(begin), None)
+            (self.measure(begin, group), None)
         };
+        let events = counters.as_ref().map(|opened| match (opened, &counted.readings) {
+            (Ok(group), Some((before, after))) => Ok(group.between(before, after)),
+            (Err(reason), _) => Err(reason.clone()),
+            (Ok(_), None) => Err(Unavailable::new("not_counted")),
+        });
         ThreadWindow {
             start: counted.start,
             end: counted.end,
@@ -197,6 +243,7 @@ impl Thread {
             migrated: cpu != current_cpu(),
             usage: ThreadUsage::now().zip(usage).map(|(now, then)| now.since(then)),
             syscalls,
+            events,
             verdict: self.work.finish(),
         }
     }
@@ -220,22 +267,29 @@ impl Thread {
         ops
     }
 
-    fn measure(&mut self, begin: u64) -> Counted {
+    /// Counters are read inside the window's borders, so that waiting for it is not counted; where
+    /// that takes a system call, the window begins after it.
+    fn measure(&mut self, begin: u64, group: Option<&pmu::Group<pmu::Kernel>>) -> Counted {
         let clock = &self.clock;
         let deadline = begin + clock.ticks(self.plan.window);
-        let start = loop {
+        let mut start = loop {
             let now = clock.now();
             if now >= begin {
                 break now;
             }
         };
+        let before = group.map(pmu::Group::now);
+        if before.is_some() {
+            start = clock.now();
+        }
         let (mut ops, mut batches) = (0, 0);
         loop {
             ops += self.work.batch(self.batch);
             batches += 1;
             let now = clock.now();
             if now >= deadline {
-                return Counted { start, end: now, ops, batches };
+                let readings = before.zip(group.map(pmu::Group::now));
+                return Counted { start, end: now, ops, batches, readings };
             }
         }
     }
@@ -246,6 +300,8 @@ struct Counted {
     end: u64,
     ops: u64,
     batches: u64,
+    /// What the counters showed at the beginning and at the end.
+    readings: Option<(Result<Reading, Unavailable>, Result<Reading, Unavailable>)>,
 }
 
 /// Where threads wait for each other; the last to arrive sets the start.
@@ -345,7 +401,7 @@ mod tests {
         let longest = (0..10).filter_map(|_| {
             let windows = run(&mut team, &clock, &cpus, works(cpus.len()), SHORT).unwrap();
             assert_eq!(windows.len(), cpus.len());
-            if windows.iter().any(|window| window.ops == 0) {
+            if windows.iter().any(|window| window.ops == 0 || window.ops_in_all == window.ops) {
                 return None;
             }
             for window in &windows {
@@ -413,6 +469,25 @@ mod tests {
     }
 
     #[test]
+    fn each_metric_is_counted_or_has_a_reason() {
+        let (clock, cpus) = (clock(), allowed_cpus().unwrap());
+        for window in run(&mut Team::new(), &clock, &cpus, works(cpus.len()), SHORT).unwrap() {
+            for metric in pmu::METRICS {
+                match window.event(metric) {
+                    // An operation of this work is more than an instruction.
+                    Ok(count) if metric == "instructions_per_op" => assert!(count > window.ops),
+                    Ok(_) => {}
+                    Err(reason) => println!("SKIPPED {metric}: {reason}"),
+                }
+            }
+            assert!(window.event("nothing").is_err());
+        }
+        let plan = Plan { count_syscalls: true, ..SHORT };
+        let windows = run(&mut Team::new(), &clock, &cpus[..1], works(1), plan).unwrap();
+        assert_eq!(windows[0].event("llc_misses").unwrap_err().code, "not_counted");
+    }
+
+    #[test]
     fn boxed_works_have_lines_of_their_own() {
         struct Small(u8);
         impl Work for Small {
@@ -440,6 +515,7 @@ mod tests {
             migrated: false,
             usage: None,
             syscalls: None,
+            events: None,
             verdict: Ok(()),
         };
         assert_eq!(overlap(&[window(0, 100)]), 1.0);

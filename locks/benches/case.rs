@@ -6,13 +6,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 use harness::clock::Clock;
+use harness::layout::{Field, Object, Role};
 use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::{Handed, Timed, Work};
-use locks::{Fairness, RawLock};
+use locks::{Fairness, HotFields, RawLock};
+
+harness::described!(described, locks);
 
 /// What a lock protects.
 #[derive(Default)]
@@ -59,9 +62,9 @@ impl Data {
     }
 }
 
-impl<L: RawLock> Work for Visitor<L>
+impl<L: RawLock + HotFields> Work for Visitor<L>
 where
-    L::Slot: Send,
+    L::Slot: Send + HotFields,
 {
     #[inline(never)]
     fn batch(&mut self, ops: u64) -> u64 {
@@ -97,6 +100,22 @@ where
         unsafe { lock.unlock(&self.slot) };
         Timed { began, done, ops: 1, handed }
     }
+
+    fn objects(&self) -> Vec<Object> {
+        let (lock, data) = (&*self.guarded.lock, &*self.guarded.data);
+        let words = |name, data: &Data| {
+            let (start, bytes) = (core::ptr::from_ref(data).addr(), size_of_val(data));
+            let field = Field::at("words", start, bytes).written_by(Role::named("holder"));
+            Object::at(name, start, bytes).with([field.alone()])
+        };
+        let slot = described("slot".into(), &*self.slot);
+        vec![
+            described("lock".into(), lock),
+            slot,
+            words("data", data),
+            words("own data", &self.own),
+        ]
+    }
 }
 
 /// Builds the experiment for one lock; the data must have counted every acquisition.
@@ -105,8 +124,8 @@ where
 /// When no memory can be had where it is asked for.
 pub(crate) fn experiment<L>(conditions: &Conditions) -> Result<Experiment, Unavailable>
 where
-    L: RawLock + Default + 'static,
-    L::Slot: Send,
+    L: RawLock + HotFields + Default + 'static,
+    L::Slot: Send + HotFields,
 {
     let guarded = Shared::place(Guarded::<L>::default(), &conditions.shared_memory)?;
     let work = |rank| -> Box<dyn Work> {

@@ -48,6 +48,73 @@ pub unsafe trait TryLock: RawLock {
     unsafe fn try_lock(&self, slot: &Self::Slot) -> bool;
 }
 
+/// Readers together, or one writer: [`RawLock`] is the writer's side.
+///
+/// # Safety
+/// An implementation guarantees that
+/// - between the return of `lock_shared` and the call of `unlock_shared` no call of `lock` or
+///   `try_lock` returns success, nor the other way round;
+/// - everything written before `unlock` is visible after the `lock_shared` that follows it, and
+///   everything read before `unlock_shared` was read before the `lock` that follows it;
+/// - a slot is no longer referred to once its unlock has returned.
+pub unsafe trait RawRwLock: RawLock {
+    /// What a reader brings and keeps while it is inside.
+    type ReadSlot: Default;
+
+    /// Waits until no writer is inside.
+    ///
+    /// # Safety
+    /// As for [`RawLock::lock`], with `unlock_shared`.
+    unsafe fn lock_shared(&self, slot: &Self::ReadSlot);
+
+    /// Leaves as a reader.
+    ///
+    /// # Safety
+    /// The caller is inside as a reader, having entered with this `slot`.
+    unsafe fn unlock_shared(&self, slot: &Self::ReadSlot);
+
+    /// Enters as a reader if that needs no waiting.
+    ///
+    /// # Safety
+    /// As for [`lock_shared`](Self::lock_shared); after `false` the slot is free again.
+    unsafe fn try_lock_shared(&self, slot: &Self::ReadSlot) -> bool;
+}
+
+/// A lock whose waiters can give up.
+///
+/// # Safety
+/// As for [`RawLock`]: `true` means that the caller is the only holder.
+pub unsafe trait Timed: RawLock {
+    /// Waits until the caller is the only holder, or until `expired` returns `true`, which is
+    /// asked after each look at a lock that is taken. It must not panic.
+    ///
+    /// Without a clock of its own: `no_std` has none. `let end = Instant::now() + patience;
+    /// lock.lock_until(&slot, || Instant::now() >= end)`.
+    ///
+    /// # Safety
+    /// As for [`RawLock::lock`]; after `false` the slot is free again.
+    unsafe fn lock_until(&self, slot: &Self::Slot, expired: impl FnMut() -> bool) -> bool;
+}
+
+/// A lock that another thread may unlock than the one that locked it.
+///
+/// # Safety
+/// `unlock` works from any thread, as long as what the locking thread did happens before it.
+pub unsafe trait ThreadOblivious: RawLock {}
+
+/// A lock whose holder can see that somebody waits.
+///
+/// # Safety
+/// `true` means that a caller of `lock` waits who takes the lock after the coming `unlock` and does
+/// not give up before.
+pub unsafe trait HasWaiters: RawLock {
+    /// Whether somebody waits; may be stale: `false` also while a caller is just arriving.
+    ///
+    /// # Safety
+    /// The caller holds the lock, having taken it with this `slot`.
+    unsafe fn has_waiters(&self, slot: &Self::Slot) -> bool;
+}
+
 /// A lock that can stand in a `static`.
 pub trait ConstInit {
     /// The unlocked lock.
@@ -73,6 +140,10 @@ pub enum Fairness {
     NotALock,
     /// Any waiter or newcomer may win, any number of times.
     None,
+    /// As `None`, but now and then the lock is handed to who has waited longest.
+    Eventual,
+    /// Nobody starves, but waiters of the holder's group go first, a stated number of times.
+    Bounded,
     /// First come, first served, from one atomic step of `lock` on.
     Fifo,
 }
@@ -94,6 +165,8 @@ impl fmt::Display for Fairness {
         f.pad(match self {
             Self::NotALock => "-",
             Self::None => "none",
+            Self::Eventual => "eventual",
+            Self::Bounded => "bounded",
             Self::Fifo => "FIFO",
         })
     }

@@ -2,8 +2,9 @@
 //! # Algorithm
 //! `state` is `UNLOCKED`, `LOCKED` or `CONTENDED`. `lock` exchanges `UNLOCKED` for `LOCKED`; if
 //! that fails it looks on for `SPINS` rounds while the holder runs alone, then swaps `CONTENDED`
-//! in and, unless the old value was `UNLOCKED`, parks until the word changes. `unlock` swaps
-//! `UNLOCKED` in and wakes one sleeper if the old value was `CONTENDED`.
+//! in and, unless the old value was `UNLOCKED`, parks until the word changes. `unlock` takes
+//! one away, which makes `LOCKED` `UNLOCKED`; if there were sleepers it swaps `UNLOCKED` in and
+//! wakes one.
 //! # Why
 //! Against the spin locks it removes the waste of waiting CPUs, and the collapse when threads
 //! outnumber CPUs; it adds an RMW to unlock and two system calls to a contended hand-off.
@@ -13,7 +14,7 @@
 //! | `FutexLock` | 4 | 4 | 1 | holder and waiters |
 //! | slot | 0 | 1 | 0 | nobody |
 //! # Cost
-//! Uncontended pair: 2 RMWs, 1 line, no system call. Contended hand-off: 1 wake, 1 wait.
+//! Uncontended pair: 2 RMWs, 1 line, no system call. Contended hand-off: 1 RMW more, 1 wake, 1 wait.
 //! # Progress
 //! Blocking; unfair: a newcomer may overtake the woken sleeper. A preempted waiter stops nobody.
 //! # Invariants
@@ -24,12 +25,13 @@
 //! # Synchronization
 //! | edge | release side | acquire side | publishes |
 //! |---|---|---|---|
-//! | E1 | swap to `UNLOCKED` in `unlock` | exchange or swap that saw `UNLOCKED` in `lock`, `try_lock` | the critical section's writes |
+//! | E1 | subtraction in `unlock`, and through it the swap to `UNLOCKED` | exchange or swap that saw `UNLOCKED` in `lock`, `try_lock` | the critical section's writes |
 //! # Errors and limits
 //! Recursion deadlocks. Every return of the parker is treated as spurious (signals, `EAGAIN`).
 //! # References
 //! U. Drepper, "Futexes Are Tricky", 2011, section 6 ("Mutex, Take 3"). Differs from the paper
-//! in: a bounded look-on before sleeping; the parker is a type parameter.
+//! in: a bounded look-on before sleeping; the parker is a type parameter; the unlocker of a lock
+//! with sleepers swaps where the paper stores, which model checkers follow better.
 
 use core::marker::PhantomData;
 
@@ -99,6 +101,18 @@ impl<P: Parker, const SPINS: u32, R: Relax> FutexLock<P, SPINS, R> {
         }
     }
 
+    /// CONTENDED has become LOCKED, so the caller is the holder still.
+    #[cold]
+    fn unlock_contended(&self) {
+        let word = core::ptr::from_ref(&self.state);
+        // ORDERING: Relaxed - all steps since the subtraction are exchanges, so its release sequence
+        // goes on to the next holder (E1). From here on the lock may be freed by that holder: only
+        // its address is used. Whoever has put CONTENDED in meanwhile finds another value when it
+        // looks and is not asleep, or is woken by what follows (I2).
+        self.state.swap(UNLOCKED, Ordering::Relaxed);
+        P::unpark_one(word);
+    }
+
     /// Looks until the lock is free, has sleepers, or `SPINS` looks are used up.
     fn look_on(&self) -> u32 {
         let mut relax = R::new();
@@ -141,11 +155,10 @@ unsafe impl<P: Parker, const SPINS: u32, R: Relax> RawLock for FutexLock<P, SPIN
 
     #[inline]
     unsafe fn unlock(&self, _slot: &()) {
-        let word = core::ptr::from_ref(&self.state);
-        // ORDERING: Release, E1 - hands the critical section's writes to the next holder. From
-        // here on the lock may be freed by that holder: only its address is used.
-        if self.state.swap(UNLOCKED, Ordering::Release) == CONTENDED {
-            P::unpark_one(word);
+        // ORDERING: Release, E1 - hands the critical section's writes to the next holder. If that
+        // was the last of it, the lock may be freed by that holder from here on.
+        if self.state.fetch_sub(1, Ordering::Release) != LOCKED {
+            self.unlock_contended();
         }
     }
 }

@@ -26,15 +26,24 @@ unsafe impl Parker for LinuxFutex {
 
     #[cold]
     fn unpark_one(word: *const AtomicU32) {
-        // SAFETY: a wake only looks the address up among the sleepers and never reads it; an
-        // address that is no longer mapped wakes nobody.
-        unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word.addr(),
-                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                1_i32,
-            )
-        };
+        wake(word, 1);
     }
+
+    #[cold]
+    fn unpark_all(word: *const AtomicU32) {
+        wake(word, i32::MAX);
+    }
+}
+
+fn wake(word: *const AtomicU32, at_most: i32) {
+    // SAFETY: a wake only looks the address up among the sleepers and never reads it; an
+    // address that is no longer mapped wakes nobody.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.addr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            at_most,
+        )
+    };
 }

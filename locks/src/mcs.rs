@@ -42,7 +42,7 @@ use core::ptr;
 
 use crossbeam_utils::CachePadded;
 
-use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::contract::{Fairness, HasWaiters, Properties, RawLock, TryLock, Waiting};
 use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -203,5 +203,16 @@ unsafe impl<R: Relax> TryLock for McsLock<R> {
         self.tail
             .compare_exchange(ptr::null_mut(), slot.node(), Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
+    }
+}
+
+// SAFETY: a slot that was swapped into `tail` stays queued until its owner was let in.
+unsafe impl<R: Relax> HasWaiters for McsLock<R> {
+    #[inline]
+    unsafe fn has_waiters(&self, slot: &McsSlot) -> bool {
+        // ORDERING: Relaxed - may be stale; nothing is read through the pointers.
+        !slot.0.next.load(Ordering::Relaxed).is_null()
+            // ORDERING: Relaxed - as the line above.
+            || self.tail.load(Ordering::Relaxed) != slot.node()
     }
 }

@@ -4,7 +4,9 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use crate::contract::{ConstInit, Fairness, RawLock, TryLock};
+use crate::condvar::Condvar;
+use crate::contract::{ConstInit, Fairness, RawLock, Timed, TryLock};
+use crate::parker::Parker;
 use crate::sync::cell::UnsafeCell;
 
 /// A value protected by the lock `L`.
@@ -79,21 +81,47 @@ impl<T: ?Sized, L: RawLock> Mutex<T, L> {
     /// Calling it again from inside `f` deadlocks.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let slot = L::Slot::default();
+        // SAFETY: the slot is a local that is neither moved nor passed on; `visit` unlocks.
+        unsafe { self.lock.lock(&slot) };
+        self.visit(&slot, f)
+    }
+
+    /// As [`with`](Self::with), unless `expired` says so before the lock is free: then `None`.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// let total = locks::Mutex::<u64, locks::TtasLock>::new(0);
+    /// let end = Instant::now() + Duration::from_millis(1);
+    /// assert_eq!(total.with_until(|| Instant::now() >= end, |total| *total), Some(0));
+    /// ```
+    pub fn with_until<R>(
+        &self,
+        expired: impl FnMut() -> bool,
+        f: impl FnOnce(&mut T) -> R,
+    ) -> Option<R>
+    where
+        L: Timed,
+    {
+        let slot = L::Slot::default();
+        // SAFETY: as in `with`.
+        let taken = unsafe { self.lock.lock_until(&slot, expired) };
+        taken.then(|| self.visit(&slot, f))
+    }
+
+    /// Runs `f` on the value and lets go; the caller has taken the lock with this slot, a local.
+    fn visit<R>(&self, slot: &L::Slot, f: impl FnOnce(&mut T) -> R) -> R {
         struct Unlock<'a, L: RawLock> {
             lock: &'a L,
             slot: &'a L::Slot,
         }
         impl<L: RawLock> Drop for Unlock<'_, L> {
             fn drop(&mut self) {
-                // SAFETY: made below, right after the lock was taken with this slot.
+                // SAFETY: made below, for a lock that was taken with this slot.
                 unsafe { self.lock.unlock(self.slot) };
             }
         }
-        let slot = L::Slot::default();
-        // SAFETY: the slot is a local that is neither moved nor passed on; the `Unlock` below is
-        // dropped before it, whichever way this function is left.
-        unsafe { self.lock.lock(&slot) };
-        let unlock = Unlock { lock: &self.lock, slot: &slot };
+        let unlock = Unlock { lock: &self.lock, slot };
         // SAFETY: the lock is held until `unlock` is dropped, and `&mut T` cannot outlive `f`.
         let result = self.value.with_mut(|value| f(unsafe { &mut *value }));
         drop(unlock);
@@ -125,6 +153,15 @@ impl<T: ?Sized, L: RawLock<Slot = ()>> Mutex<T, L> {
         // SAFETY: as in `lock`.
         let taken = unsafe { self.lock.try_lock(&()) };
         taken.then(|| MutexGuard { mutex: self, not_send: PhantomData })
+    }
+}
+
+impl<'a, T: ?Sized, L: RawLock<Slot = ()>> MutexGuard<'a, T, L> {
+    /// Lets go, sleeps until somebody notifies `changed` or for no reason, and locks again.
+    pub fn wait<P: Parker>(self, changed: &Condvar<P>) -> Self {
+        let mutex = self.mutex;
+        changed.sleep(|| drop(self));
+        mutex.lock()
     }
 }
 

@@ -7,13 +7,16 @@ use super::sync::atomic::AtomicU32;
 /// # Safety
 /// An implementation guarantees that
 /// - `park` returns if the word differs from `expected` when it looks, and that looking and going
-///   to sleep are one step against `unpark_one`: a change followed by `unpark_one` is never slept
-///   through;
-/// - `unpark_one` does not read through `word`: the lock may have been freed by then.
+///   to sleep are one step against the two others: a change followed by `unpark_one` (if nobody else
+///   sleeps there) or `unpark_all` is never slept through;
+/// - these two do not read through `word`: the lock may have been freed by then.
 pub unsafe trait Parker: Send + Sync + 'static {
     /// Sleeps while the word holds `expected`; may return at any time for no reason.
     fn park(word: &AtomicU32, expected: u32);
 
     /// Wakes at most one sleeper of the word at this address, if there is one.
     fn unpark_one(word: *const AtomicU32);
+
+    /// Wakes all sleepers of the word at this address.
+    fn unpark_all(word: *const AtomicU32);
 }

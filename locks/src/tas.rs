@@ -32,7 +32,7 @@
 
 use core::marker::PhantomData;
 
-use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::contract::{Fairness, Properties, RawLock, ThreadOblivious, TryLock, Waiting};
 use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicBool, Ordering};
@@ -108,3 +108,6 @@ unsafe impl<R: Relax> TryLock for TasLock<R> {
         !self.locked.swap(true, Ordering::Acquire)
     }
 }
+
+// SAFETY: nothing depends on which thread stores `false`.
+unsafe impl<R: Relax> ThreadOblivious for TasLock<R> {}

@@ -28,11 +28,13 @@
 //! # References
 //! J. M. Mellor-Crummey, M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory
 //! Multiprocessors", ACM TOCS 9(1), 1991, section 2.2. Differs from the paper in: no
-//! proportional back-off.
+//! proportional back-off, which is the row `ticket_proportional`.
 
 use core::marker::PhantomData;
 
-use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::contract::{
+    Fairness, HasWaiters, Properties, RawLock, ThreadOblivious, TryLock, Waiting,
+};
 use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicU32, Ordering};
@@ -68,6 +70,22 @@ impl<R> TicketLock<R> {
     }
 }
 
+impl<R> TicketLock<R> {
+    /// Draws the next number.
+    #[inline]
+    pub(super) fn draw(&self) -> u32 {
+        // ORDERING: Relaxed - the number only needs atomicity; E1 orders the data.
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How many numbers are served before `ticket`; after 0 its owner is the holder.
+    #[inline]
+    pub(super) fn ahead_of(&self, ticket: u32) -> u32 {
+        // ORDERING: Acquire, E1 - the holder sees the last holder's writes.
+        ticket.wrapping_sub(self.serving.load(Ordering::Acquire))
+    }
+}
+
 impl<R> Default for TicketLock<R> {
     fn default() -> Self {
         Self::new()
@@ -98,11 +116,9 @@ unsafe impl<R: Relax> RawLock for TicketLock<R> {
 
     #[inline]
     unsafe fn lock(&self, _slot: &()) {
-        // ORDERING: Relaxed - the number only needs atomicity; E1 orders the data.
-        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let ticket = self.draw();
         let mut relax = R::new();
-        // ORDERING: Acquire, E1 - the holder sees the last holder's writes.
-        while self.serving.load(Ordering::Acquire) != ticket {
+        while self.ahead_of(ticket) != 0 {
             relax.relax();
         }
     }
@@ -127,5 +143,19 @@ unsafe impl<R: Relax> TryLock for TicketLock<R> {
         self.next
             .compare_exchange(ticket, ticket.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
+    }
+}
+
+// SAFETY: nothing depends on which thread writes `serving`.
+unsafe impl<R: Relax> ThreadOblivious for TicketLock<R> {}
+
+// SAFETY: a number that was drawn is waited for until it is served.
+unsafe impl<R: Relax> HasWaiters for TicketLock<R> {
+    #[inline]
+    unsafe fn has_waiters(&self, _slot: &()) -> bool {
+        // ORDERING: Relaxed - by I1 the holder reads its own number back.
+        let ticket = self.serving.load(Ordering::Relaxed);
+        // ORDERING: Relaxed - may be stale; nothing is read through it.
+        self.next.load(Ordering::Relaxed) != ticket.wrapping_add(1)
     }
 }

@@ -19,6 +19,16 @@ macro_rules! rows {
 
 locks::for_each_lock!(rows);
 
+/// Adapters around rows.
+mod adapters {
+    type Pooled = locks::Pooled<locks::McsLock, 1>;
+    type Checked = locks::Checked<locks::ClhLock>;
+    locks::conformance!(pooled: Pooled);
+    locks::conformance_try_lock!(pooled_tries: Pooled);
+    locks::conformance!(checked: Checked);
+    locks::conformance_try_lock!(checked_tries: Checked);
+}
+
 #[test]
 fn the_suite_catches_a_lock_that_is_none() {
     let caught = (0..50).any(|_| mutual_exclusion::<locks::NullLock>(2, 20_000).is_err());

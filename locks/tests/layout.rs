@@ -13,13 +13,36 @@ fn shape<L: RawLock>() -> [usize; 4] {
 fn shapes_are_as_documented() {
     assert_eq!(shape::<locks::NullLock>(), [0, 1, 0, 1]);
     assert_eq!(shape::<locks::TasLock>(), [1, 1, 0, 1]);
+    assert_eq!(shape::<locks::TtasLock>(), [1, 1, 0, 1]);
     assert_eq!(shape::<locks::TicketLock>(), [8, 4, 0, 1]);
+    assert_eq!(shape::<locks::ProportionalTicketLock>(), [8, 4, 0, 1]);
     let pair = align_of::<crossbeam_utils::CachePadded<u8>>();
     let pointer = size_of::<usize>();
     assert_eq!(shape::<locks::McsLock>(), [pointer, pointer, pair, pair]);
+    assert_eq!(shape::<locks::TwoLineTicketLock>(), [2 * pair, pair, 0, 1]);
+    assert_eq!(shape::<locks::AndersonLock<8>>(), [(2 + 8) * pair, pair, 0, 1]);
+    assert_eq!(shape::<locks::K42Lock>(), [2 * pointer, pointer, 0, 1]);
+    #[cfg(feature = "std")]
+    assert_eq!(shape::<locks::ClhLock>(), [pointer, pointer, 2 * pointer, pointer]);
+    type Ticket = locks::TicketLock;
+    assert_eq!(shape::<locks::RwSpinLock>(), [4, 4, 0, 1]);
+    assert_eq!(shape::<locks::RwPhaseFairLock>(), [16, 4, 0, 1]);
+    type BigReader = locks::RwBigReaderLock<Ticket, locks::OneGroup, 5>;
+    assert_eq!(shape::<BigReader>(), [(2 + 5) * pair, pair, 0, 1]);
+    assert_eq!(size_of::<locks::ReaderPlace>(), pointer);
+    assert_eq!(size_of::<locks::SeqLock<Ticket, 3>>(), 4 * size_of::<usize>() + 8);
+    type Cohort<L> = locks::CohortLock<Ticket, L, locks::OneGroup, 4>;
+    assert_eq!(shape::<Cohort<Ticket>>(), [(1 + 2 * 4) * pair, pair, pointer, pointer]);
+    assert_eq!(shape::<Cohort<locks::McsLock>>(), [(1 + 2 * 4) * pair, pair, 2 * pair, pair]);
+    type Hmcs = locks::HmcsLock<locks::OneGroup, 2, 5>;
+    assert_eq!(shape::<Hmcs>(), [(1 + 3 * 5 * 2) * pair, pair, 2 * pair, pair]);
     assert_eq!(shape::<locks::TasNeighbourLock>(), [2 * pointer, pointer, 0, 1]);
     #[cfg(all(feature = "libc", target_os = "linux"))]
     assert_eq!(shape::<locks::FutexLock<locks::LinuxFutex>>(), [4, 4, 0, 1]);
+    #[cfg(all(feature = "libc", target_os = "linux"))]
+    assert_eq!(shape::<locks::ParkingLock<locks::LinuxLot>>(), [1, 1, 0, 1]);
+    #[cfg(all(feature = "libc", target_os = "linux"))]
+    assert_eq!(shape::<locks::McsParkLock<locks::LinuxFutex>>(), [pointer, pointer, pair, pair]);
     if cfg!(target_arch = "x86_64") {
         assert_eq!(pair, 128, "a pair of lines on x86-64");
     }
@@ -43,7 +66,7 @@ fn the_control_shares_a_line_and_says_so() {
     assert_eq!((base + waiters) / 64, (base + holder) / 64, "it must be a bad example");
 }
 
-#[cfg(all(feature = "libc", target_arch = "x86_64"))]
+#[cfg(all(feature = "libc", feature = "std", target_arch = "x86_64"))]
 macro_rules! table {
     ($($id:ident => $lock:ty, $kind:ident;)*) => {
         [$((
@@ -57,7 +80,7 @@ macro_rules! table {
 }
 
 #[test]
-#[cfg(all(feature = "libc", target_arch = "x86_64"))]
+#[cfg(all(feature = "libc", feature = "std", target_arch = "x86_64"))]
 fn the_documented_table_is_the_table() {
     let page = include_str!("../src/lib.rs");
     let documented: Vec<String> = page
@@ -82,4 +105,9 @@ fn the_documented_table_is_the_table() {
     documented.sort();
     rows.sort();
     assert_eq!(documented, rows, "left: lib.rs, right: the table and the constants");
+    for row in rows {
+        let cells = row.replace(['[', ']'], "").replace('|', " | ");
+        let line = format!("| `{}", cells.trim_end());
+        assert!(include_str!("../README.md").contains(&line), "README.md has no row {line}");
+    }
 }

@@ -78,3 +78,14 @@ fn ticket_numbers_wrap() {
     }
     assert_eq!(mutex.into_inner(), 4);
 }
+
+#[test]
+#[cfg(feature = "std")]
+fn a_forgotten_guard_of_a_queue_lock_may_be_moved() {
+    use locks::Pooled;
+    let mutex = Mutex::<u8, Pooled<McsLock>>::new(3);
+    std::mem::forget(mutex.lock()); // leaks the slot that the queue names
+    let moved = Box::new(mutex);
+    assert!(moved.try_lock().is_none());
+    assert_eq!(moved.into_inner(), 3);
+}

@@ -8,7 +8,9 @@
 pub mod atomic {
     #[cfg(target_has_atomic = "64")]
     pub use core::sync::atomic::AtomicI64;
-    pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
+    };
 
     /// Stands in where the target has no 64-bit atomics: 32 bits, sign-extended, so that it wraps
     /// modulo 2³².

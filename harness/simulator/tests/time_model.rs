@@ -135,6 +135,17 @@ impl Lock for Mcs {
 
 /// Picoseconds from one holder to the next.
 fn hand_offs<L: Lock>(machine: &str, cores: usize) -> u64 {
+    let (report, ops) = episodes::<L>(machine, cores);
+    ps_per_op(&report, ops)
+}
+
+/// Transfers for one acquisition with its release, and for the data that the lock guards.
+fn transfers<L: Lock>(machine: &str, cores: usize) -> f64 {
+    let (report, ops) = episodes::<L>(machine, cores);
+    report.total.transfers.total() as f64 / ops as f64
+}
+
+fn episodes<L: Lock>(machine: &str, cores: usize) -> (Report<()>, u64) {
     let lock = L::default();
     let data = CachePadded::new(AtomicU64::new(0));
     let report = run(machine, &first(cores), |thread| {
@@ -146,7 +157,26 @@ fn hand_offs<L: Lock>(machine: &str, cores: usize) -> u64 {
     });
     let ops = OPS * cores as u64;
     assert_eq!(data.load(Ordering::Relaxed), ops);
-    ps_per_op(&report, ops)
+    (report, ops)
+}
+
+#[test]
+fn a_hand_off_moves_as_many_lines_as_its_lock_must() {
+    // Swap of the tail, the predecessor's link, the own node again, the successor's flag, the
+    // successor's read of it; and the data, to read and then to write.
+    let mcs = [8, 16, 64].map(|cores| transfers::<Mcs>(ROME, cores));
+    println!("transfers of an episode with 8, 16 and 64 cores: mcs {mcs:.2?}");
+    assert!(mcs.iter().all(|&of_one| (6.5..=8.5).contains(&of_one)), "{mcs:?}");
+    // An arrival and a release to write, each waiter's read; and the data, to read and to write.
+    let ticket = [8, 16, 64].map(|cores| transfers::<Ticket>(ROME, cores));
+    println!("ticket {ticket:.2?}");
+    for (&of_one, waiters) in ticket.iter().zip([7.0, 15.0, 63.0]) {
+        assert!(of_one > 0.75 * waiters && of_one < 5.0 + waiters, "{waiters} waiters: {of_one}");
+    }
+    // Every waiter asks to write, over and over: more with each.
+    let tas = [8, 16, 64].map(|cores| transfers::<TestAndSet>(ROME, cores));
+    println!("test-and-set {tas:.2?}");
+    assert!(tas[0] < tas[1] && tas[1] < tas[2] && tas[2] > 2.0 * tas[0], "{tas:?}");
 }
 
 #[test]
@@ -254,24 +284,29 @@ fn a_line_of_ones_own_is_not_enough_where_pairs_are_fetched() {
     assert!(near > 4 * far);
 }
 
-/// A ring of one producer and one consumer; transfers for an item.
-fn ring(cached: bool) -> f64 {
-    const SLOTS: usize = 64;
+/// A ring of one producer and one consumer, half full of `lag` items at first; each computes so many
+/// rounds beside an item. Transfers for an item.
+fn ring(cached: bool, rounds: u64, lag: usize) -> f64 {
     const ITEMS: usize = 4_000;
-    let slots: Vec<AtomicU64> = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+    let size = (2 * lag).max(64);
+    let slots: Vec<AtomicU64> = (0..size).map(|item| AtomicU64::new(item as u64)).collect();
     let head = CachePadded::new(AtomicUsize::new(0));
-    let tail = CachePadded::new(AtomicUsize::new(0));
+    let tail = CachePadded::new(AtomicUsize::new(lag));
     let report = run(ROME, &[0, 1], |thread| {
         let mut seen = 0;
-        for i in 0..ITEMS {
+        let first = if thread == 0 { lag } else { 0 };
+        for i in first..first + ITEMS {
+            for round in 0..rounds {
+                black_box(round);
+            }
             if thread == 0 {
-                while !cached || i - seen == SLOTS {
+                while !cached || i - seen == size {
                     seen = head.load(Ordering::Acquire);
-                    if i - seen < SLOTS {
+                    if i - seen < size {
                         break;
                     }
                 }
-                slots[i % SLOTS].store(i as u64, Ordering::Relaxed);
+                slots[i % size].store(i as u64, Ordering::Relaxed);
                 tail.store(i + 1, Ordering::Release);
             } else {
                 while !cached || seen == i {
@@ -280,7 +315,7 @@ fn ring(cached: bool) -> f64 {
                         break;
                     }
                 }
-                assert_eq!(slots[i % SLOTS].load(Ordering::Relaxed), i as u64);
+                assert_eq!(slots[i % size].load(Ordering::Relaxed), i as u64);
                 head.store(i + 1, Ordering::Release);
             }
         }
@@ -290,9 +325,18 @@ fn ring(cached: bool) -> f64 {
 
 #[test]
 fn a_ring_that_remembers_indices_moves_fewer_lines() {
-    let (plain, cached) = (ring(false), ring(true));
+    let (plain, cached) = (ring(false, 0, 0), ring(true, 0, 0));
     println!("transfers for an item: {plain:.2}, with remembered indices {cached:.2}");
     assert!(plain > 2.0 && cached < plain / 2.0);
+    // Neither full nor empty, each side reads the other's index and takes its own back for each
+    // item; and the line of every eighth item is brought and taken back.
+    let steady = ring(false, 400, 1000);
+    println!("transfers for an item at a distance: {steady:.2}");
+    assert!((4.0..=4.5).contains(&steady), "{steady}");
+    // Where the consumer waits for each item, its line goes back and forth as well.
+    let waits = ring(false, 400, 0);
+    println!("transfers for an item waited for: {waits:.2}");
+    assert!((4.75..=6.5).contains(&waits), "{waits}");
 }
 
 /// Two cores take turns; picoseconds from one to the other.
@@ -325,7 +369,8 @@ fn the_model_gives_back_the_transfers_that_it_was_given() {
             let (given, got) = (machine.transfer_ps(distance), turns(name, [0, other]));
             println!("{name} {distance:?}: {given} ps given, {got} ps a turn");
             // What the two execute in between is in it.
-            let executed = 2 * machine.instructions_ps(3);
+            let share = if distance == Distance::Smt { machine.smt_share() } else { 1.0 };
+            let executed = (2.0 * machine.instructions_ps(3) as f64 / share) as u64;
             assert!(got + executed > given && got < given + executed + given / 50, "{name}");
         }
         assert!(seen.contains(&Distance::SameL3));
@@ -351,6 +396,54 @@ fn an_owned_line_costs_what_the_file_says() {
         let of_one = (more.time_ps - some.time_ps) / 1_000;
         assert!(close(of_one, machine.rmw_owned_ps() + plain, 5), "{name}: {of_one} {plain}");
     }
+}
+
+#[test]
+fn siblings_share_issue_slots_while_both_are_at_work() {
+    let machine = Machine::named(ROME).unwrap();
+    let share = machine.smt_share();
+    // Rounds of the first and the second thread; the time of the first.
+    let time = |cores: [u32; 2], rounds: [u64; 2]| {
+        let report = run(ROME, &cores, |thread| {
+            for round in 0..rounds[thread] {
+                black_box(round.wrapping_mul(round));
+            }
+        });
+        report.cores[0].time_ps as f64
+    };
+    let close = |one: f64, other: f64| (one / other - 1.0).abs() < 0.01;
+    let alone = time([0, 1], [40_000, 40_000]);
+    let beside = time([0, 128], [40_000, 40_000]);
+    println!("{alone} ps on a core of its own, {beside} ps beside a sibling");
+    assert!(close(beside, alone / share), "{beside} {alone}");
+    // The sibling ends after a quarter, which took it longer.
+    let half = time([0, 128], [40_000, 10_000]);
+    let slower = alone / 4.0 / share + alone * 3.0 / 4.0;
+    assert!(close(half, slower), "{half} {slower}");
+    // A sibling that sleeps leaves the slots to the other.
+    let awake = AtomicBool::new(false);
+    let waits = std::sync::Mutex::new(false);
+    let told = std::sync::Condvar::new();
+    let report = run(ROME, &[0, 128], |thread| {
+        if thread == 1 {
+            let mut told_so = waits.lock().unwrap();
+            awake.store(true, Ordering::Release);
+            while !*told_so {
+                told_so = told.wait(told_so).unwrap();
+            }
+            return;
+        }
+        while !awake.load(Ordering::Acquire) {
+            spin_loop();
+        }
+        for round in 0..400_000_u64 {
+            black_box(round.wrapping_mul(round));
+        }
+        *waits.lock().unwrap() = true;
+        told.notify_one();
+    });
+    let asleep = report.cores[0].time_ps as f64;
+    assert!(asleep < 1.1 * 10.0 * alone, "{asleep} {alone}");
 }
 
 #[test]

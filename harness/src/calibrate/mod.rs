@@ -16,13 +16,13 @@ mod single;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use simulator::machine::{Confidence, FigureValue, MachineError};
+use simulator::machine::{Confidence, FigureValue, Machine, MachineError};
 use topology::Topology;
 
 pub use sample::Sample;
 
 use crate::clock::Clock;
-use crate::host;
+use crate::doctor::{Finding, Subject, Verdict, examine};
 use crate::team::{Team, TeamError};
 use crate::unavailable::Unavailable;
 use shape::Shape;
@@ -194,13 +194,16 @@ impl Found {
     }
 }
 
-/// Measures a host; `step` hears what is measured next.
+/// Measures a host; `step` hears what is measured next. With `like`, the machine is arranged like
+/// that known one: as many sockets, groups, cores and caches, with this host's times where it has
+/// measured them.
 ///
 /// # Errors
 /// When threads cannot be pinned, there is no memory, or the figures contradict each other.
 pub fn calibrate(
     host: &Topology,
     effort: Effort,
+    like: Option<&Machine>,
     step: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
     let first = host.usable().first().ok_or(CalibrateError::NoCpu)?;
@@ -218,19 +221,18 @@ pub fn calibrate(
     bandwidth::measure(&mut bench, host, first, &mut found)?;
     step("the kernel");
     kernel::measure(&mut bench, host, first, &mut found)?;
-    let figures = file::figures(host, &shape, found);
-    let text = file::text(host, &figures);
+    let figures = file::figures(host, &shape, found, like);
+    let text = file::text(host, &figures, like);
     file::check(&text)?;
     Ok(Calibration { figures, pairs, notes: notes(host), text })
 }
 
 /// What a reader of the figures must know about this host.
 fn notes(host: &Topology) -> Vec<String> {
-    let findings = host::findings(host);
-    let mut notes: Vec<String> = findings
-        .iter()
-        .filter_map(|finding| finding["message"].as_str().map(str::to_owned))
-        .collect();
+    let live = Err(Unavailable::because("not_measured", "`manycore doctor` measures it"));
+    let findings = Subject::new(host, live).map(|subject| examine(&subject)).unwrap_or_default();
+    let bad = findings.iter().filter(|finding| finding.verdict >= Verdict::Warn);
+    let mut notes: Vec<String> = bad.map(Finding::message).collect();
     if is_virtual(host) {
         notes.push(
             "in a virtual machine it cannot be known which cores the CPUs are, whether two are \

@@ -61,19 +61,20 @@ pub(super) fn measure(
     Ok(pairs)
 }
 
-/// The share of a transfer for which a queued addition occupies the line.
+/// The share of a transfer for which a queued addition occupies the line, and how long its core keeps
+/// it.
 fn queued_additions(
     bench: &mut Bench,
     chosen: &BTreeMap<usize, Vec<(u32, u32)>>,
     found: &mut Found,
 ) -> Result<(), TeamError> {
-    let field = "line.rmw_queue_ratio";
+    let fields = ["line.rmw_queue_ratio", "line.hold_ns"];
     // The nearest two cores that are not threads of one.
     let nearest = (1..DISTANCES.len()).find_map(|distance| {
         Some((found.number(DISTANCES[distance].0)?, *chosen.get(&distance)?.first()?))
     });
     let Some((transfer, cpus)) = nearest else {
-        found.missing(&[field], "there are no two cores");
+        found.missing(&fields, "there are no two cores");
         return Ok(());
     };
     let between = bench.both(cpus, add)?;
@@ -82,7 +83,12 @@ fn queued_additions(
          the transfer of {transfer:.1} ns",
         cpus.0, cpus.1
     );
-    found.derived(field, (between.median() / transfer).min(1.0), &how);
+    let share = (between.median() / transfer).min(1.0);
+    found.derived(fields[0], share, &how);
+    // A transfer serves so many operations; the first comes with it.
+    let owned = found.number("atomic.rmw_owned_ns").unwrap_or(0.0);
+    let how = format!("{how}: the time of those that a transfer serves beyond the first");
+    found.derived(fields[1], (1.0 / share - 1.0) * owned, &how);
     Ok(())
 }
 

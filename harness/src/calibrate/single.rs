@@ -27,6 +27,7 @@ pub(super) fn measure(
     })?;
     let rate = ghz.median();
     found.sample("clock.core_ghz", &ghz, "a chain of additions, one cycle each");
+    enter_instructions(bench, cpu, rate, found)?;
     let hint = bench.on(cpu, |clock| per_op(clock, 1, spin_loop, 2_000))?.times(rate);
     found.sample(
         "core.pause_cycles",
@@ -61,6 +62,62 @@ pub(super) fn measure(
     })?;
     found.sample("atomic.fence_ns", &fenced, "a loop of sequentially consistent fences");
     Ok(())
+}
+
+/// Instructions of a round of [`mixed_rounds`].
+const MIXED: f64 = 7.0;
+/// Rounds of it at a time.
+const ROUNDS: u64 = 1_000;
+
+/// What the core sustains where nothing stalls it.
+fn enter_instructions(
+    bench: &mut Bench,
+    cpu: u32,
+    rate: f64,
+    found: &mut Found,
+) -> Result<(), CalibrateError> {
+    const FIELD: &str = "core.instructions_per_cycle";
+    if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
+        found.missing(&[FIELD], "the loop is not written for this architecture");
+        return Ok(());
+    }
+    let rounds = bench.on(cpu, |clock| {
+        let mut words = [0_u64; 64];
+        let words = Cell::from_mut(&mut words);
+        MIXED / per_op(clock, ROUNDS, || mixed_rounds(words), 20)
+    })?;
+    let how = "a loop of 7 instructions: load, addition, store, a chain of two, count and branch";
+    found.sample(FIELD, &rounds.times(1.0 / rate), how);
+    Ok(())
+}
+
+/// Loads, adds, stores; goes on to the next of the words; counts and branches.
+fn mixed_rounds(words: &Cell<[u64; 64]>) {
+    let words = words.as_ptr();
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the index stays below 64, and nothing else refers to the words meanwhile.
+    unsafe {
+        core::arch::asm!(
+            ".p2align 4", "2:",
+            "mov {t}, [{words} + {i} * 8]", "add {t}, {n}", "mov [{words} + {i} * 8], {t}",
+            "inc {i}", "and {i}, 63", "dec {n}", "jnz 2b",
+            t = out(reg) _, i = inout(reg) 0_u64 => _, n = inout(reg) ROUNDS => _,
+            words = in(reg) words, options(nostack)
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the index stays below 64, and nothing else refers to the words meanwhile.
+    unsafe {
+        core::arch::asm!(
+            ".p2align 4", "2:",
+            "ldr {t}, [{words}, {i}, lsl 3]", "add {t}, {t}, {n}", "str {t}, [{words}, {i}, lsl 3]",
+            "add {i}, {i}, 1", "and {i}, {i}, 63", "subs {n}, {n}, 1", "b.ne 2b",
+            t = out(reg) _, i = inout(reg) 0_u64 => _, n = inout(reg) ROUNDS => _,
+            words = in(reg) words, options(nostack)
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    black_box(words);
 }
 
 /// Nanoseconds of each of the `each` operations that `body` does, over `rounds` rounds.

@@ -126,6 +126,7 @@ impl Reader {
                 let figures = Figures::from_metrics(&point.metrics);
                 self.point(&Light::of(&point, figures), each);
             }
+            Ok(Record::Lines(_)) => {}
             Err(reason) => {
                 self.input.skipped_lines += 1;
                 if self.input.skipped.len() < SKIPPED_LISTED {

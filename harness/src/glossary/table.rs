@@ -7,8 +7,14 @@ const RUSAGE: &[(&str, &str)] = &[("native", "getrusage(RUSAGE_THREAD) around ea
 const GRANTED: &[(&str, &str)] = &[("native", "what the kernel granted to the shared memory")];
 const ARENAS: &[(&str, &str)] =
     &[("native", "the arenas' own Placement report after the last repetition")];
+const ARENAS_BOTH: &[(&str, &str)] =
+    &[ARENAS[0], ("simulated", "the same, of what the simulated kernel says")];
 const SIZES: &[(&str, &str)] =
     &[("native", "size_of the type, stated by the driver"), ("simulated", "the same")];
+
+const COUNTERS: &str = "hardware counters of the threads' user space, one group a thread, by rdpmc or \
+    read at the borders of the window, what reads the clock included; typed reasons where the group \
+    could not be opened or did not count all the time";
 
 /// Every metric that an engine gives.
 pub const TABLE: &[Entry] = &[
@@ -146,10 +152,11 @@ pub const TABLE: &[Entry] = &[
         name: "cycles_per_op",
         topic: Topic::Speed,
         unit: "1",
-        formula: "ns_per_op × clock rate of the machine",
+        formula: "cycles of all threads ÷ operations of all threads; simulated: ns_per_op × clock rate",
         means: "One thread's clock cycles for one operation, waiting included.",
-        beware: "The clock rate is the machine file's, and never changes.",
-        engines: &[("simulated", "predicted time")],
+        beware: "Counted cycles follow the core's clock, which the time-stamp counter does not. A \
+            simulated clock rate is the machine file's, and never changes.",
+        engines: &[("native", COUNTERS), ("simulated", "predicted time")],
     },
     Entry {
         name: "stall_ns_per_op",
@@ -166,8 +173,25 @@ pub const TABLE: &[Entry] = &[
         unit: "ns",
         formula: "Σ over operations of (acquired − asked) ÷ operations",
         means: "The part of an operation that was spent waiting for others.",
-        beware: "",
-        engines: &[("simulated", "predicted time between asking for the lock and holding it")],
+        beware: "Scenarios note it where a lock was found taken, not where it was free.",
+        engines: &[
+            ("native", "the clock before asking and after getting it, in scenarios"),
+            ("simulated", "predicted time between asking for the lock and holding it"),
+        ],
+    },
+    Entry {
+        name: "scenario.*",
+        topic: Topic::Speed,
+        unit: "-",
+        formula: "lost_updates: adds − count; idle_spread: standard deviation of workers' idle shares \
+            of the time; offered_per_s: arrivals; no_room: pushes that found a queue full; names in _ns \
+            are times",
+        means: "What one scenario finds out beyond the figures that all have.",
+        beware: "Each belongs to its scenario alone; docs/phenomena.md tells it there.",
+        engines: &[
+            ("native", "what the scenario's threads note"),
+            ("simulated", "what the scenario's threads note"),
+        ],
     },
     Entry {
         name: "cpu_seconds",
@@ -190,7 +214,7 @@ pub const TABLE: &[Entry] = &[
         beware: "Exact and repeatable at one thread; with several, spinning adds as many as the \
             waiting takes. Says nothing about cache misses.",
         engines: &[
-            ("native", "hardware counters by rdpmc; unavailable where the host gives none"),
+            ("native", COUNTERS),
             ("callgrind", "Ir inside the measured loop"),
             (
                 "simulated",
@@ -293,7 +317,19 @@ pub const TABLE: &[Entry] = &[
         means: "Lines that came from memory.",
         beware: "A line that comes from another core's cache on the same chip is no miss here, and \
             is what contention costs.",
-        engines: &[("native", "hardware counters by rdpmc; unavailable where the host gives none")],
+        engines: &[("native", COUNTERS)],
+    },
+    Entry {
+        name: "foreign_lines_per_op.*",
+        topic: Topic::Lines,
+        unit: "1",
+        formula: "loads served from another core's cache ÷ operations: near, far",
+        means: "What hardware saw of contention, true or false sharing alike.",
+        beware: "Intel counts loads of lines that another core had modified, in the same socket \
+            (near) and in another one (far). AMD counts fills from caches of another group of \
+            cores, of addresses of the same node (near) and of another one (far), so that sharing \
+            within a group is not seen. Other CPUs: no_event_known.",
+        engines: &[("native", COUNTERS)],
     },
     Entry {
         name: "transfers_per_op.*",
@@ -330,7 +366,7 @@ pub const TABLE: &[Entry] = &[
         unit: "1",
         formula: "lines read from memory ÷ operations, by node: local, remote",
         means: "Traffic to memory, and how much of it leaves the node.",
-        beware: "",
+        beware: "What the store buffer hides costs no time: arenas that are only written to.",
         engines: &[("simulated", "the directory and the page's node")],
     },
     Entry {
@@ -350,7 +386,7 @@ pub const TABLE: &[Entry] = &[
         formula: "pages of the arenas that are in memory, summed over the threads",
         means: "How many pages the next two figures are about.",
         beware: "",
-        engines: ARENAS,
+        engines: ARENAS_BOTH,
     },
     Entry {
         name: "pages_on_node",
@@ -359,7 +395,10 @@ pub const TABLE: &[Entry] = &[
         formula: "pages that lie on the node that was asked for, summed over the threads",
         means: "Equal to pages_present when placement worked.",
         beware: "Pages may be moved later, by NUMA balancing say.",
-        engines: &[("native", "move_pages, which tells each page's node")],
+        engines: &[
+            ("native", "move_pages, which tells each page's node"),
+            ("simulated", "move_pages of the simulated kernel"),
+        ],
     },
     Entry {
         name: "arenas_verified",
@@ -368,7 +407,7 @@ pub const TABLE: &[Entry] = &[
         formula: "arenas whose every page lies where it should, counted over the threads",
         means: "Equal to the number of threads when placement worked.",
         beware: "",
-        engines: ARENAS,
+        engines: ARENAS_BOTH,
     },
     Entry {
         name: "huge_bytes",

@@ -12,6 +12,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::light::{Key, Light, Unread};
+use crate::line_records::Lines;
 use crate::records::{self, Point, Record, Run, Skipped};
 use crate::report::error::ReportError;
 
@@ -23,6 +24,8 @@ const KEYS_MOST: usize = 20_000;
 const BYTES_MOST: usize = 96 << 20;
 /// So many skipped lines of a file are listed; further ones are counted.
 const SKIPPED_LISTED: usize = 50;
+/// So many records of lines are kept, the newest of each point.
+const LINES_MOST: usize = 200;
 /// So many run headers are kept in full.
 const RUNS_MOST: usize = 500;
 
@@ -35,6 +38,8 @@ pub struct Input {
     pub runs: u64,
     /// Points.
     pub points: u64,
+    /// Records of watched lines.
+    pub lines: u64,
     /// Lines that were not understood, the first of them.
     pub skipped: Vec<Skipped>,
     /// How many lines were not understood.
@@ -49,12 +54,24 @@ pub(crate) struct Found {
     pub(crate) point: Point,
 }
 
+/// Watched lines, and the header that stood before them.
+#[derive(Debug)]
+pub(crate) struct FoundLines {
+    pub(crate) header: Option<usize>,
+    /// What tells hosts apart.
+    host: u64,
+    pub(crate) lines: Lines,
+}
+
 /// What the files held.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) inputs: Vec<Input>,
     pub(crate) headers: Vec<Run>,
     pub(crate) points: Vec<Found>,
+    pub(crate) lines: Vec<FoundLines>,
+    /// Points with figures that their status forbids.
+    pub(crate) withheld: u64,
     /// Points replaced by a newer one of the same key.
     pub(crate) folded: u64,
     /// Points of keys beyond the most that are kept.
@@ -76,6 +93,7 @@ struct Scanner {
     /// By file and run.
     header_of: HashMap<(usize, String), usize>,
     kept: Vec<Kept>,
+    lines: Vec<FoundLines>,
     kept_bytes: usize,
     /// Where the point of a key is kept, once there are too many to keep all.
     at: Option<HashMap<u64, usize>>,
@@ -93,6 +111,7 @@ pub(crate) fn scan(paths: &[PathBuf]) -> Result<Scan, ReportError> {
         headers: Vec::new(),
         header_of: HashMap::new(),
         kept: Vec::new(),
+        lines: Vec::new(),
         kept_bytes: 0,
         at: None,
         folded: 0,
@@ -111,6 +130,7 @@ impl Scanner {
             path: path.into(),
             runs: 0,
             points: 0,
+            lines: 0,
             skipped: Vec::new(),
             skipped_lines: 0,
         });
@@ -138,7 +158,30 @@ impl Scanner {
                 let key = key(&light, self.host_key(header, &point.run));
                 self.point(Kept { input, line, header, key, bytes: Vec::new() }, bytes);
             }
+            Ok(Record::Lines(lines)) => self.watched(input, *lines),
             Err(reason) => self.skip(input, Skipped { line, reason }),
+        }
+    }
+
+    /// Keeps the newest lines of each point.
+    fn watched(&mut self, input: usize, lines: Lines) {
+        self.inputs[input].lines += 1;
+        let header = self.header(input, &lines.run);
+        let host = self.host_key(header, &lines.run);
+        let same = |older: &FoundLines| {
+            let other = &older.lines;
+            older.host == host
+                && other.machine == lines.machine
+                && (&other.primitive, &other.variant) == (&lines.primitive, &lines.variant)
+                && (other.threads, other.seed) == (lines.threads, lines.seed)
+                && (&other.placement, &other.workload) == (&lines.placement, &lines.workload)
+        };
+        let at = self.lines.iter().position(same);
+        let found = FoundLines { header, host, lines };
+        match at {
+            Some(at) => self.lines[at] = found,
+            None if self.lines.len() < LINES_MOST => self.lines.push(found),
+            None => self.left_out += 1,
         }
     }
 
@@ -235,20 +278,22 @@ impl Scanner {
 
     fn finish(mut self) -> Result<Scan, ReportError> {
         let mut points = Vec::with_capacity(self.kept.len());
+        let mut withheld = 0;
         for kept in std::mem::take(&mut self.kept) {
             match records::parse(&kept.bytes, &mut BTreeSet::new()) {
-                Ok(Record::Point(point)) => {
+                Ok(Record::Point(mut point)) => {
+                    withheld += u64::from(point.withhold());
                     points.push(Found { input: kept.input, header: kept.header, point: *point });
                 }
-                Ok(Record::Run(_)) => {}
+                Ok(Record::Run(_) | Record::Lines(_)) => {}
                 Err(reason) => self.skip(kept.input, Skipped { line: kept.line, reason }),
             }
         }
-        if points.is_empty() {
+        if points.is_empty() && self.lines.is_empty() {
             return Err(self.nothing());
         }
-        let Self { inputs, headers, folded, left_out, .. } = self;
-        Ok(Scan { inputs, headers, points, folded, left_out })
+        let Self { inputs, headers, lines, folded, left_out, .. } = self;
+        Ok(Scan { inputs, headers, points, lines, withheld, folded, left_out })
     }
 
     fn nothing(self) -> ReportError {
@@ -333,6 +378,9 @@ pub(crate) fn names(bytes: &[u8]) -> Option<Names<'_>> {
     serde_json::from_slice(bytes).ok()
 }
 
+/// Keys of run headers that describe machines, for their drawings.
+const DESCRIPTIONS: [&str; 2] = ["run.machine", "run.topology"];
+
 /// Counts keys that this version does not know, with an example of each.
 pub(crate) fn unknown_keys<'a>(
     others: impl Iterator<Item = (&'static str, &'a Map<String, Value>)>,
@@ -341,6 +389,9 @@ pub(crate) fn unknown_keys<'a>(
     for (record, other) in others {
         for (key, value) in other {
             let name = format!("{record}.{key}");
+            if DESCRIPTIONS.contains(&name.as_str()) {
+                continue;
+            }
             if let Some((count, _)) = unknown.get_mut(&name) {
                 *count += 1;
             } else if unknown.len() < 100 {
