@@ -19,7 +19,7 @@ const VERSION: &str = concat!(
 );
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 5 unfit (doctor),
+Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 5 unfit host,
 130 interrupted (what was measured is kept)";
 
 /// Measures which lock, queue, counter or allocator, how many threads, placed where.
@@ -66,6 +66,8 @@ Examples:
       what results.jsonl does not hold yet, in about three minutes
   manycore sweep --engine simulated --threads 1..128*2 --primitive locks
       the locks on 128 cores of a machine that is not here
+  manycore sweep --primitive locks --threads 2 --latency open --rate 2000000
+      how long an acquisition takes when two million a second are asked for
   manycore sweep --engine simulated --primitive alloc-arena --memory local,remote \
       --arena-bytes 8388608 --threads 2
       arenas that no cache holds: from which node lines come, and what that costs
@@ -87,6 +89,9 @@ is kept)"
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
+    /// Measure what a line costs from each CPU to each other
+    #[command(after_help = crate::c2c_command::HELP)]
+    C2c(Box<crate::c2c_command::C2cArgs>),
     /// Measure variants in turn and say which is faster
     #[command(after_help = crate::ab_command::HELP)]
     Ab(Box<crate::ab_command::AbArgs>),
@@ -182,6 +187,13 @@ pub(crate) struct SweepArgs {
     pub(crate) memory: Vec<Memory>,
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
+    /// Time single operations too: closed (asked for when the last one is done and thought has been
+    /// given to it, exponentially long) or open (asked for at --rate, come what may)
+    #[arg(long, value_name = "LOOP", value_enum)]
+    pub(crate) latency: Option<Loop>,
+    /// Operations a second that all threads together ask for in the open loop
+    #[arg(long, value_name = "OPS", allow_hyphen_values = true, value_parser = rate)]
+    pub(crate) rate: Option<u64>,
     /// Measured seconds of a point, all repetitions together
     #[arg(long, value_name = "S", default_value = "0.5", allow_hyphen_values = true, value_parser = seconds)]
     pub(crate) seconds: Duration,
@@ -214,6 +226,15 @@ pub(crate) struct SweepArgs {
     /// Print no progress
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+/// What `--latency` names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Loop {
+    /// Asks again when it has been served
+    Closed,
+    /// Asks at times drawn beforehand, and counts from them
+    Open,
 }
 
 /// What the threads do.
@@ -408,6 +429,10 @@ pub(crate) fn ops(text: &str) -> Result<u64, String> {
 
 pub(crate) fn cores(text: &str) -> Result<usize, String> {
     size(text, "a number of cores", MAX_CORES as u64)
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    whole(text, "a rate in operations a second", 1, 1_000_000_000_000)
 }
 
 fn side(text: &str) -> Result<usize, String> {

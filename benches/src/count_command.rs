@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use harness::callgrind::{Callgrind, Cost};
 use harness::host;
-use harness::records::{Appender, Metric, Point, Status};
+use harness::records::{Metric, Point, Status};
 use serde::{Deserialize, Serialize};
 use topology::Topology;
 
@@ -16,6 +16,7 @@ use crate::cli::CountArgs;
 use crate::count::{Counted, Engines};
 use crate::exit::Failure;
 use crate::stdout::{self, note};
+use crate::written::Written;
 use crate::{count, rows, select, sweep_command};
 
 /// Counts that somebody looked at and approved.
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &CountArgs) -> Result<(), Failure> {
     let engines = engines(&arguments.engine)?;
     let topology = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
     let header = sweep_command::header(&topology);
-    let mut records = Written::open(arguments)?;
+    let mut records = Written::open(arguments.out.as_deref(), arguments.json)?;
     records.write(&header)?;
     let workload = arguments.workload.workload();
     let mut counted = Vec::new();
@@ -104,40 +105,6 @@ fn engines(named: &[String]) -> Result<Engines, Failure> {
         }
     }
     Ok(engines)
-}
-
-/// Where records go, if anybody wants them.
-struct Written {
-    file: Option<Appender>,
-    to_stdout: bool,
-}
-
-impl Written {
-    fn open(arguments: &CountArgs) -> Result<Self, Failure> {
-        let refused = |path: &Path, error| {
-            let path = path.display();
-            Failure::Failed(format!(
-                "cannot write records to {path}: {error}; choose another file with --out"
-            ))
-        };
-        let open = |path: &PathBuf| Appender::open(path).map_err(|error| refused(path, error));
-        let file = arguments.out.as_ref().map(open).transpose()?;
-        Ok(Self { file, to_stdout: arguments.json })
-    }
-
-    fn write(&mut self, record: &impl Serialize) -> Result<(), Failure> {
-        if let Some(file) = &mut self.file {
-            let written = file.append(record);
-            written.map_err(|error| {
-                Failure::Failed(format!("cannot add to {}: {error}", file.path().display()))
-            })?;
-        }
-        if self.to_stdout {
-            let line = serde_json::to_string(record);
-            stdout::print(&line.map_err(|error| Failure::Failed(error.to_string()))?)?;
-        }
-        Ok(())
-    }
 }
 
 /// The counts of each engine that counted, and whether they agree.

@@ -2,6 +2,7 @@
 
 mod ab_arms;
 mod ab_command;
+mod c2c_command;
 mod calibrate_command;
 mod cli;
 mod compare_command;
@@ -41,6 +42,7 @@ mod topology_command;
 mod validate_command;
 mod validate_host;
 mod validation_loops;
+mod written;
 
 use std::process::ExitCode;
 
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Simulated(arguments) => simulated_command::run(&arguments),
         Command::Lines(arguments) => lines_command::run(&arguments),
         Command::Place(arguments) => place_command::run(&arguments),
+        Command::C2c(arguments) => c2c_command::run(&arguments),
         Command::Ab(arguments) => ab_command::run(&arguments),
         Command::AbWindows(arguments) => ab_arms::run_windows(&arguments),
         Command::Compare(arguments) => compare_command::run(&arguments),

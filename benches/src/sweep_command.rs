@@ -7,14 +7,16 @@ use std::time::Duration;
 use harness::callgrind::Callgrind;
 use harness::doctor::{Finding, Live, Look, Subject, Verdict, examine};
 use harness::host::{self, Build};
+use harness::latency::Load;
 use harness::native::Native;
 use harness::placement::ThreadCounts;
 use harness::records::{Run, SCHEMA};
 use harness::sweep::{self, Plan, Settings};
+use harness::workload::Workload;
 use serde_json::{Map, Value, json};
 use topology::Topology;
 
-use crate::cli::{OPS, SweepArgs};
+use crate::cli::{Loop, OPS, SweepArgs};
 use crate::doctor_command::names;
 use crate::exit::Failure;
 use crate::stdout::{self, note};
@@ -90,12 +92,27 @@ pub(crate) fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
         threads: threads(arguments),
         placements,
         memories: arguments.memory.clone(),
-        workload: arguments.workload.workload(),
+        workload: Workload { latency: latency(arguments)?, ..arguments.workload.workload() },
         point: arguments.seconds,
         repeat: arguments.repeat,
         seed: arguments.seed,
         oversubscribe: arguments.oversubscribe,
     })
+}
+
+/// When single operations are asked for, if they are timed.
+fn latency(arguments: &SweepArgs) -> Result<Option<Load>, Failure> {
+    let usage = |text: &str| Err(Failure::Usage(text.into()));
+    if arguments.latency.is_some() && arguments.engine != "native" {
+        return usage("--latency is for --engine native");
+    }
+    match (arguments.latency, arguments.rate) {
+        (None, None) => Ok(None),
+        (Some(Loop::Closed), None) => Ok(Some(Load::Closed)),
+        (Some(Loop::Open), Some(per_s)) => Ok(Some(Load::Open { per_s })),
+        (Some(Loop::Open), None) => usage("--latency open needs --rate, operations a second"),
+        (_, Some(_)) => usage("--rate is for --latency open"),
+    }
 }
 
 /// Where both sides of a queue are given and nothing else is measured, there is one number of

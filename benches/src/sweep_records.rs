@@ -83,7 +83,7 @@ impl Records {
             }
             Some(path) => Some(path.clone()),
             None if arguments.json => None,
-            None => Some(default_path()),
+            None => Some(default_path("sweep")),
         };
         Self::at(path, arguments.json)
     }
@@ -149,12 +149,13 @@ impl Records {
     }
 }
 
-fn default_path() -> PathBuf {
+/// Where the records of a command go if nothing is said.
+pub(crate) fn default_path(command: &str) -> PathBuf {
     let host: String = host::host_name()
         .unwrap_or_else(|| "host".into())
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
         .collect();
     let date = host::date("%Y-%m-%dT%H%M%SZ");
-    Path::new("results").join(host).join(format!("{date}-sweep.jsonl"))
+    Path::new("results").join(host).join(format!("{date}-{command}.jsonl"))
 }

@@ -60,10 +60,15 @@ fn table(points: &[&Point]) -> String {
     let mut header = vec!["threads", "variant"];
     header.extend(placements.then_some("placement"));
     header.extend(memories.then_some("memory"));
+    let latencies = points.iter().any(|point| point.workload.contains_key("latency"));
     header.extend(match points.first().is_some_and(|first| is_simulated(first)) {
         true => SIMULATED,
         false => ["ns/op", "low–high", "Mops/s", "fairness", "syscalls/op", "status"].as_slice(),
     });
+    if latencies {
+        let before_status = header.len() - 1;
+        header.splice(before_status..before_status, LATENCIES.map(|(head, _)| head));
+    }
     table.set_header(header.clone());
     let mut threads = 0;
     for point in points {
@@ -76,6 +81,13 @@ fn table(points: &[&Point]) -> String {
         cells.extend(placements.then(|| point.placement.clone()));
         cells.extend(memories.then(|| memory(point).trim_matches('"').to_owned()));
         cells.extend(figures(point));
+        if latencies {
+            let before_status = cells.len() - 1;
+            cells.splice(
+                before_status..before_status,
+                LATENCIES.map(|(_, name)| figure(point, name)),
+            );
+        }
         table.add_row(cells);
     }
     let fixed = 2 + usize::from(placements) + usize::from(memories);
@@ -100,6 +112,21 @@ const SIMULATED: &[&str] = &[
     "syscalls/op",
     "status",
 ];
+
+/// Columns of what was timed one by one.
+const LATENCIES: [(&str, &str); 4] = [
+    ("p50 ns", "latency_ns.p50"),
+    ("p99 ns", "latency_ns.p99"),
+    ("p99.9 ns", "latency_ns.p99.9"),
+    ("max ns", "latency_ns.max"),
+];
+
+fn figure(point: &Point, name: &str) -> String {
+    match point.metrics.get(name) {
+        Some(metric) => metric.value().map_or_else(|| "-".into(), short),
+        None => String::new(),
+    }
+}
 
 fn figures(point: &Point) -> Vec<String> {
     let metric = |name: &str| point.metrics.get(name);

@@ -54,6 +54,7 @@
 //! | [`team`] | keeps pinned workers |
 //! | [`window`] | one measured window: deadline start, stop by the clock, overlap |
 //! | [`syscalls`] | counts system calls exactly |
+//! | [`latency`], [`distance`] | how long single operations take; how far apart two CPUs are |
 //! | [`memory`] | huge, populated, locked memory on a node, or the reason |
 //! | [`noise`] | what disturbed a window |
 //! | [`pmu`] | hardware counters of a thread, in one group |
@@ -67,6 +68,7 @@
 //! | [`sweep`] | many points, in rotated order |
 //! | [`records`], [`line_records`] | JSON Lines, read and written |
 //! | [`report`] | what records say, as one page, as Markdown, as comma-separated values |
+//! | [`c2c`] | what a line costs from each CPU to each other |
 //! | [`compare`] | two files of records: paired by point, a verdict each |
 //! | [`glossary`] | what each metric means and how it is got |
 //! | `front_door` (feature `bench`) | `cargo bench`: flags, wall clock, exact counts, cross-check |
@@ -77,16 +79,19 @@
 //! | [`stats`], [`student`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
+pub mod c2c;
 pub mod calibrate;
 pub mod callgrind;
 pub mod clock;
 pub mod compare;
 pub mod counted;
+pub mod distance;
 pub mod doctor;
 #[cfg(feature = "bench")]
 pub mod front_door;
 pub mod glossary;
 pub mod host;
+pub mod latency;
 pub mod layout;
 mod light;
 pub mod line_records;

@@ -1,5 +1,7 @@
 //! The native engine: an experiment on this host's cores, repeated, checked and summarised.
 
+mod latencies;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +20,8 @@ use crate::team::{Team, TeamError};
 use crate::unavailable::Unavailable;
 use crate::window::{self, Plan, ThreadWindow, Work, overlap, start_skew};
 use crate::workload::Workload;
+
+pub use latencies::LatencySummary;
 
 /// Overlap below which a repetition is made again.
 const LEAST_OVERLAP: f64 = 0.95;

@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use topology::Topology;
 
-use crate::native::{Conditions, Failure, Make, Native, Repetition};
+use crate::latency::Load;
+use crate::native::{Conditions, Failure, LatencySummary, Make, Native, Repetition};
 use crate::placement::{Placement, ThreadCounts, auto_threads};
-use crate::records::{Point, Status};
+use crate::records::{Metric, Point, Status};
 use crate::unavailable::Unavailable;
 use crate::workload::{Memory, Workload};
 
@@ -328,6 +329,27 @@ pub fn run(
     Ok(false)
 }
 
+/// The window of a repetition; where latencies are asked for, their passes get as long.
+fn window(settings: &Settings) -> Duration {
+    let passes = if settings.workload.latency.is_some() { 2.0 } else { 1.0 };
+    settings.point.div_f64(settings.repeat as f64 * passes)
+}
+
+/// Times single operations, in as many passes as there are repetitions.
+fn latencies(
+    native: &mut Native,
+    conditions: &Conditions,
+    row: &Row,
+    settings: &Settings,
+    load: Load,
+) -> Result<LatencySummary, Failure> {
+    let window = window(settings);
+    let passes = (0..settings.repeat)
+        .map(|pass| native.latencies(conditions, row.make, window, (load, pass)))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(native.latency_summary(&passes, (load, window), settings.seed))
+}
+
 /// What became of a row in its block.
 struct Progress {
     repetitions: Vec<Repetition>,
@@ -357,7 +379,7 @@ fn run_block(
             return Ok(observer.stop());
         }
     };
-    let window = settings.point.div_f64(settings.repeat as f64);
+    let window = window(settings);
     let mut progress: Vec<Progress> =
         rows.iter().map(|_| Progress { repetitions: Vec::new(), failure: None }).collect();
     let mut stopped = false;
@@ -429,6 +451,23 @@ fn finish(
     }
     point.metrics = summary.metrics;
     point.per_thread.insert("ops".into(), summary.ops_by_thread);
+    if let Some(load) = settings.workload.latency.filter(|_| !stopped) {
+        match latencies(native, conditions, row, settings, load) {
+            Ok(found) => {
+                point.metrics.extend(found.metrics);
+                if !found.reasons.is_empty() {
+                    point.status = Status::Noisy;
+                    point.reasons.splice(0..0, found.reasons);
+                }
+            }
+            Err(Failure::Unavailable(reason)) => {
+                point.metrics.insert("latency_ns.p50".into(), Metric::Missing(reason));
+            }
+            Err(Failure::Broken(reason)) => {
+                return Some(without_figures(point, Status::Broken, reason));
+            }
+        }
+    }
     Some(point)
 }
 

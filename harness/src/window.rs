@@ -30,6 +30,14 @@ pub trait Work: Send {
     /// the measuring loop, and must return within a bounded time whatever other threads do.
     fn batch(&mut self, ops: u64) -> u64;
 
+    /// Does one operation and tells when. Where an operation is a way to something that is had at
+    /// its middle, a lock say, it tells when that was had; and it does not think.
+    fn timed(&mut self, clock: &Clock) -> Timed {
+        let began = clock.now();
+        let ops = self.batch(1);
+        Timed { began, done: clock.now(), ops, handed: None }
+    }
+
     /// Tells after how many operations the work begins anew with memory that it has touched: what
     /// warms it up. An arena's blocks until it is reset, say.
     fn period(&self) -> u64 {
@@ -57,6 +65,28 @@ pub trait Work: Send {
     }
 }
 
+/// When an operation was asked for and done, in ticks of the clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed {
+    /// When it was asked for.
+    pub began: u64,
+    /// When what was asked for was had.
+    pub done: u64,
+    /// Operations that were completed: 0 where it could not be done yet.
+    pub ops: u64,
+    /// Who had it before, where it was waited for.
+    pub handed: Option<Handed>,
+}
+
+/// Who let go of what is had now.
+#[derive(Debug, Clone, Copy)]
+pub struct Handed {
+    /// The rank of the thread.
+    pub by: usize,
+    /// When it let go, in ticks of the clock.
+    pub released: u64,
+}
+
 impl dyn Work {
     /// Boxes a work on lines of its own, so that the counts of two threads never share one.
     pub fn boxed(work: impl Work + 'static) -> Box<dyn Work> {
@@ -71,6 +101,10 @@ impl<W: Work> Work for CachePadded<W> {
 
     fn batch(&mut self, ops: u64) -> u64 {
         (**self).batch(ops)
+    }
+
+    fn timed(&mut self, clock: &Clock) -> Timed {
+        (**self).timed(clock)
     }
 
     fn period(&self) -> u64 {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use simulator::machine::Machine;
 use topology::Topology;
 
+use crate::latency::Load;
 use crate::memory::Policy;
 use crate::unavailable::Unavailable;
 
@@ -32,6 +33,8 @@ pub struct Workload {
     pub arena_bytes: usize,
     /// Where pages shall lie.
     pub memory: Memory,
+    /// Whether single operations are timed too, and when they are asked for.
+    pub latency: Option<Load>,
 }
 
 impl Default for Workload {
@@ -47,6 +50,7 @@ impl Default for Workload {
             alloc_bytes: 64,
             arena_bytes: 64 << 10,
             memory: Memory::Local,
+            latency: None,
         }
     }
 }
@@ -70,6 +74,12 @@ impl Workload {
             }
         }
         words.push(("memory", json!(self.memory.to_string())));
+        if let Some(load) = self.latency {
+            words.push(("latency", json!(load.to_string())));
+            if let Load::Open { per_s } = load {
+                words.push(("rate_per_s", json!(per_s)));
+            }
+        }
         words.into_iter().map(|(word, value)| (word.to_owned(), value)).collect()
     }
 }

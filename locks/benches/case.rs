@@ -5,35 +5,61 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
+use harness::clock::Clock;
 use harness::layout::{Field, Object, Role};
 use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
-use harness::window::Work;
+use harness::window::{Handed, Timed, Work};
 use locks::{Fairness, HotFields, RawLock};
 
 harness::described!(described, locks);
+
+/// What a lock protects.
+#[derive(Default)]
+struct Data {
+    acquisitions: AtomicU64,
+    /// Rank of the last holder that was timed, from 1, and when it let go.
+    holder: AtomicU64,
+    released: AtomicU64,
+}
 
 /// A lock and its data, each on lines of its own.
 #[derive(Default)]
 struct Guarded<L> {
     lock: CachePadded<L>,
-    data: CachePadded<AtomicU64>,
+    data: CachePadded<Data>,
 }
 
 struct Visitor<L: RawLock> {
     guarded: Shared<Guarded<L>>,
     slot: CachePadded<L::Slot>,
     /// Used in place of the shared data under the baseline, which protects nothing.
-    own: CachePadded<AtomicU64>,
+    own: CachePadded<Data>,
+    rank: usize,
     critical: u64,
     think: u64,
 }
 
 fn is_a_lock<L: RawLock>() -> bool {
     L::PROPERTIES.fairness != Fairness::NotALock
+}
+
+impl Data {
+    #[inline(always)]
+    fn count(&self) {
+        let count = &self.acquisitions;
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Who let go while this thread, which has asked at this tick, was waiting.
+    fn handed(&self, rank: usize, asked: u64) -> Option<Handed> {
+        let by = usize::try_from(self.holder.load(Ordering::Relaxed)).ok()?.checked_sub(1)?;
+        let released = self.released.load(Ordering::Relaxed);
+        (by != rank && released > asked).then_some(Handed { by, released })
+    }
 }
 
 impl<L: RawLock + HotFields> Work for Visitor<L>
@@ -48,7 +74,7 @@ where
             // SAFETY: the slot is boxed with this work, stays in place, and is unlocked below.
             unsafe { lock.lock(&self.slot) };
             // Two plain moves: under a lock nobody comes between.
-            data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            data.count();
             chain(self.critical);
             // SAFETY: taken above with this slot.
             unsafe { lock.unlock(&self.slot) };
@@ -57,15 +83,38 @@ where
         ops
     }
 
+    #[inline(never)]
+    fn timed(&mut self, clock: &Clock) -> Timed {
+        let lock: &L = &self.guarded.lock;
+        let data = if is_a_lock::<L>() { &self.guarded.data } else { &self.own };
+        let began = clock.now();
+        // SAFETY: the slot is boxed with this work, stays in place, and is unlocked below.
+        unsafe { lock.lock(&self.slot) };
+        let done = clock.now();
+        let handed = data.handed(self.rank, began);
+        data.count();
+        chain(self.critical);
+        data.holder.store(self.rank as u64 + 1, Ordering::Relaxed);
+        data.released.store(clock.now(), Ordering::Relaxed);
+        // SAFETY: taken above with this slot.
+        unsafe { lock.unlock(&self.slot) };
+        Timed { began, done, ops: 1, handed }
+    }
+
     fn objects(&self) -> Vec<Object> {
         let (lock, data) = (&*self.guarded.lock, &*self.guarded.data);
-        let word = |name, word: &AtomicU64| {
-            let (start, bytes) = (core::ptr::from_ref(word).addr(), size_of_val(word));
-            let field = Field::at("word", start, bytes).written_by(Role::named("holder"));
+        let words = |name, data: &Data| {
+            let (start, bytes) = (core::ptr::from_ref(data).addr(), size_of_val(data));
+            let field = Field::at("words", start, bytes).written_by(Role::named("holder"));
             Object::at(name, start, bytes).with([field.alone()])
         };
         let slot = described("slot".into(), &*self.slot);
-        vec![described("lock".into(), lock), slot, word("data", data), word("own data", &self.own)]
+        vec![
+            described("lock".into(), lock),
+            slot,
+            words("data", data),
+            words("own data", &self.own),
+        ]
     }
 }
 
@@ -79,11 +128,12 @@ where
     L::Slot: Send + HotFields,
 {
     let guarded = Shared::place(Guarded::<L>::default(), &conditions.shared_memory)?;
-    let work = |_| -> Box<dyn Work> {
+    let work = |rank| -> Box<dyn Work> {
         <dyn Work>::boxed(Visitor {
             guarded: guarded.clone(),
             slot: CachePadded::default(),
             own: CachePadded::default(),
+            rank,
             critical: conditions.steps.steps(conditions.workload.critical_ns),
             think: conditions.steps.steps(conditions.workload.think_ns),
         })
@@ -93,7 +143,7 @@ where
         works,
         granted: Some(guarded.granted().clone()),
         verify: Box::new(move |ops| {
-            let counted = guarded.data.load(Ordering::Relaxed);
+            let counted = guarded.data.acquisitions.load(Ordering::Relaxed);
             let expected: u64 = if is_a_lock::<L>() { ops.iter().sum() } else { 0 };
             if counted != expected {
                 return Err(format!(

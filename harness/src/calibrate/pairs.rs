@@ -8,7 +8,9 @@ use crossbeam_utils::CachePadded;
 use topology::{Pu, Topology};
 
 use super::{Bench, Found, Pair, Sample};
+use crate::c2c::cas;
 use crate::clock::Clock;
+use crate::distance;
 use crate::team::TeamError;
 
 /// Round trips of a repetition.
@@ -16,7 +18,7 @@ const TRIPS: u64 = 4_000;
 /// Additions of each thread in a repetition.
 const ADDITIONS: u64 = 40_000;
 
-/// The fields of the distances, nearest first.
+/// The fields of [`distance::APART`].
 const DISTANCES: [(&str, &str); 4] = [
     ("transfer.smt_ns", "two threads of a core"),
     ("transfer.same_l3_ns", "two cores on one L3"),
@@ -95,7 +97,9 @@ fn chosen(places: &[Pu], most: usize) -> BTreeMap<usize, Vec<(u32, u32)>> {
     let mut all: BTreeMap<usize, Vec<(u32, u32)>> = BTreeMap::new();
     for (at, one) in places.iter().enumerate() {
         for other in &places[at + 1..] {
-            all.entry(distance(one, other)).or_default().push((one.cpu, other.cpu));
+            all.entry(distance::position(distance::between(one, other)))
+                .or_default()
+                .push((one.cpu, other.cpu));
         }
     }
     for pairs in all.values_mut() {
@@ -103,19 +107,6 @@ fn chosen(places: &[Pu], most: usize) -> BTreeMap<usize, Vec<(u32, u32)>> {
         *pairs = pairs.iter().copied().step_by(step).collect();
     }
     all
-}
-
-/// The position in [`DISTANCES`].
-fn distance(one: &Pu, other: &Pu) -> usize {
-    if one.package != other.package {
-        3
-    } else if one.core.is_some() && one.core == other.core {
-        0
-    } else if one.l3_group == other.l3_group {
-        1
-    } else {
-        2
-    }
 }
 
 impl Bench {
@@ -141,15 +132,10 @@ impl Bench {
 
 /// Nanoseconds of a transfer: one thread makes the number odd, the other even.
 fn bounce(clock: &Clock, line: &Line, rank: u64) -> f64 {
-    let mut began = 0;
-    for trip in 0..TRIPS + TRIPS / 10 {
-        let mine = 2 * trip + rank;
-        let turn = || line.compare_exchange(mine, mine + 1, Ordering::AcqRel, Ordering::Relaxed);
-        while turn().is_err() {}
-        if trip == TRIPS / 10 {
-            began = clock.now(); // both are there by now
-        }
-    }
+    let warm = TRIPS / 10;
+    cas(line, rank, 0..warm);
+    let began = clock.now(); // both are there by now
+    cas(line, rank, warm..warm + TRIPS);
     let ticks = clock.now() - began;
     clock.ns(ticks as f64) / (2 * TRIPS) as f64
 }

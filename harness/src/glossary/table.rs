@@ -103,10 +103,50 @@ pub const TABLE: &[Entry] = &[
         means: "How long single operations take, where ns_per_op is a mean.",
         beware: "Timing single operations slows them, and a quantile needs many samples: p99.9 of \
             1000 operations is one of them.",
-        engines: &[
-            ("native", "a sample of the operations, each between two readings of the clock"),
-            ("simulated", "every operation, in predicted time"),
-        ],
+        engines: &[(
+            "native",
+            "with --latency: every operation, between two readings of the clock less the price of \
+             one (closed), or from when it should have begun (open), into a histogram of three digits; \
+             a lock's until it is had; the median of the passes' quantiles",
+        )],
+    },
+    Entry {
+        name: "handoff_ns.*",
+        topic: Topic::Speed,
+        unit: "ns",
+        formula: "median of (the waiter has the lock − the holder let go), by distance: smt, same_l3, \
+            same_socket, cross_socket",
+        means: "What handing a lock to a waiting thread costs.",
+        beware: "Reading the clock once is inside.",
+        engines: &[("native", "with --latency: the holder notes the time just before it lets go")],
+    },
+    Entry {
+        name: "latency_samples",
+        topic: Topic::Speed,
+        unit: "1",
+        formula: "operations that were timed one by one, summed over threads and passes",
+        means: "What the quantiles of latency_ns stand on.",
+        beware: "",
+        engines: &[("native", "with --latency")],
+    },
+    Entry {
+        name: "offered_ops_per_s",
+        topic: Topic::Speed,
+        unit: "1/s",
+        formula: "operations that were asked for in the open loop ÷ the windows' time",
+        means: "What was asked for: about the --rate.",
+        beware: "",
+        engines: &[("native", "with --latency open: times drawn beforehand (Poisson)")],
+    },
+    Entry {
+        name: "served_ops_per_s",
+        topic: Topic::Speed,
+        unit: "1/s",
+        formula: "operations among them that were done ÷ the windows' time",
+        means: "What was served of it. Below 95 % the load cannot be served, and its latencies would \
+            only say how long the window was.",
+        beware: "",
+        engines: &[("native", "with --latency open")],
     },
     Entry {
         name: "cycles_per_op",
@@ -423,6 +463,24 @@ pub const TABLE: &[Entry] = &[
         means: "What was subtracted from ns_per_op for reading the clock.",
         beware: "Where it is not small against ns_per_op, trust the figure less.",
         engines: &[("native", "the price is the least of many empty readings")],
+    },
+    Entry {
+        name: "latency_overhead_ns",
+        topic: Topic::Disturbance,
+        unit: "ns",
+        formula: "median of the time between two readings of the clock with nothing between them",
+        means: "What was subtracted from each latency of the closed loop.",
+        beware: "Latencies that are not large against it say little.",
+        engines: &[("native", "1001 pairs of readings")],
+    },
+    Entry {
+        name: "latency_saturated",
+        topic: Topic::Disturbance,
+        unit: "1",
+        formula: "latencies of more than a minute",
+        means: "How many count as a minute and were longer.",
+        beware: "",
+        engines: &[("native", "with --latency")],
     },
     Entry {
         name: "start_skew_ns",

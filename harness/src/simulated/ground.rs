@@ -47,6 +47,13 @@ impl Cores {
     }
 }
 
+impl Cores {
+    /// Gives where each core is.
+    pub fn places(&self) -> &[Pu] {
+        &self.pus
+    }
+}
+
 impl Ground for Cores {
     fn most(&self) -> usize {
         self.pus.len()

@@ -1,0 +1,106 @@
+//! `manycore sweep --latency` as a user runs it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn sweep(directory: &Path, arguments: &[&str]) -> Output {
+    let words = ["sweep", "--seconds", "0.1", "--repeat", "2", "--threads", "1", "--quiet"];
+    let program = env!("CARGO_BIN_EXE_manycore");
+    let mut command = Command::new(program);
+    command.args(words).args(arguments).current_dir(directory).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn points(arguments: &[&str]) -> Vec<Value> {
+    let directory = tempfile::tempdir().unwrap();
+    let output = sweep(directory.path(), &[arguments, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+    let points: Vec<Value> = lines.filter(|line: &Value| line["record"] == "point").collect();
+    assert!(!points.is_empty());
+    for point in &points {
+        assert_ne!(point["status"], "broken", "{point}");
+    }
+    points
+}
+
+fn value(point: &Value, metric: &str) -> f64 {
+    let metric = &point["metrics"][metric];
+    metric["value"].as_f64().unwrap_or_else(|| panic!("{metric} in {point}"))
+}
+
+#[test]
+fn every_primitive_is_timed_in_the_closed_loop() {
+    for point in points(&["--latency", "closed"]) {
+        assert_eq!(point["workload"]["latency"], "closed");
+        let quantiles = ["p50", "p90", "p99", "p99.9", "max"];
+        let quantiles = quantiles.map(|name| value(&point, &format!("latency_ns.{name}")));
+        assert!(quantiles.is_sorted(), "{quantiles:?} of {point}");
+        assert!(value(&point, "latency_samples") > 1000.0, "{point}");
+        assert_eq!(value(&point, "latency_saturated"), 0.0);
+        assert!(value(&point, "latency_overhead_ns") > 0.0);
+        assert_eq!(point["metrics"].get("offered_ops_per_s"), None);
+    }
+}
+
+/// 100 µs inside the lock: ten thousand a second are the most that there can be.
+#[test]
+fn the_open_loop_says_when_a_load_cannot_be_served() {
+    let lock = ["--primitive", "locks", "--variant", "tas", "--critical-ns", "100000"];
+    let open = |rate: &str| {
+        points(&[&lock[..], &["--latency", "open", "--rate", rate]].concat()).remove(0)
+    };
+    let hard = open("100000");
+    assert_eq!(hard["workload"]["rate_per_s"], 100_000);
+    assert_eq!(hard["metrics"]["latency_ns.p50"]["unavailable"], "overloaded", "{hard}");
+    assert_eq!(hard["status"], "noisy");
+    assert!(text(hard["reasons"].to_string().as_bytes()).contains("were served"), "{hard}");
+    assert!(value(&hard, "served_ops_per_s") < value(&hard, "offered_ops_per_s") * 0.5);
+    // About what was asked for: the times are drawn, a hundred thousand a second for 50 ms.
+    let offered = value(&hard, "offered_ops_per_s");
+    assert!((85_000.0..115_000.0).contains(&offered), "{offered}");
+}
+
+#[test]
+fn points_with_latencies_are_other_points_and_the_table_shows_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = ["--primitive", "locks", "--variant", "tas", "--out", "r.jsonl"];
+    let closed = [&lock[..], &["--latency", "closed"]].concat();
+    let output = sweep(directory.path(), &closed);
+    let said = text(&output.stdout);
+    for word in ["p50 ns", "p99.9 ns", "latency closed"] {
+        assert!(said.contains(word), "`{word}` is not in {said}");
+    }
+    let again = |words: &[&str]| {
+        let output = sweep(directory.path(), &[words, &["--resume", "--json"]].concat());
+        text(&output.stdout).matches("\"record\":\"point\"").count()
+    };
+    assert_eq!(again(&closed), 0);
+    assert_eq!(again(&lock), 1);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    for (words, word) in [
+        (&["--latency", "open"] as &[&str], "needs --rate"),
+        (&["--rate", "5"], "--rate is for --latency open"),
+        (&["--latency", "closed", "--rate", "5"], "--rate is for"),
+        (&["--latency", "open", "--rate", "0"], "less than 1"),
+        (&["--latency", "open", "--rate", "-5"], "less than 1"),
+        (&["--latency", "open", "--rate", "1e6"], "whole number"),
+        (&["--latency", "half"], "closed, open"),
+        (&["--latency", "closed", "--engine", "simulated"], "for --engine native"),
+        (&["--latency", "closed", "--engine", "callgrind"], "for --engine native"),
+    ] {
+        let output = sweep(Path::new("."), words);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        assert!(error.contains(word), "{words:?}: {error}");
+    }
+}
