@@ -159,8 +159,8 @@ impl Core {
     /// does is to ask for that line, the block is begun here. Gives when it asks.
     pub(crate) fn foresee(&mut self, line: u64, translator: &Translator) -> Option<Time> {
         let id = self.spin.block();
-        let (exit, address) = self.spin.next_miss(line)?;
         let block = &translator.blocks[id as usize];
+        let (exit, address) = self.spin.next_miss(line, block)?;
         self.begins = Some(self.time);
         self.time += Time::from(block.cost);
         change(&mut self.counts, block.counted, u64::wrapping_add);

@@ -296,7 +296,8 @@ impl Engine {
                     None => (address, address % 64 + u64::from(bytes) <= 64),
                 };
                 if rip == self.translator.blocks[block as usize].rip {
-                    core.spin.missed(block, exit, address);
+                    let Core { spin, context, .. } = &mut self.cores[at];
+                    spin.missed(block, exit, address, &context.registers);
                 }
                 if one_line {
                     let wanted = Wanted { address, bytes, touch, last, remaining };

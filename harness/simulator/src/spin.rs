@@ -47,6 +47,8 @@ struct Miss {
     block: u32,
     exit: u32,
     address: u64,
+    /// The registers there, which decide the address.
+    registers: [u64; 16],
 }
 
 /// What is known of a core's loop.
@@ -102,8 +104,8 @@ impl Spin {
     }
 
     /// A block's first instruction did not hit.
-    pub(crate) fn missed(&mut self, block: u32, exit: u32, address: u64) {
-        self.miss = Miss { block, exit, address };
+    pub(crate) fn missed(&mut self, block: u32, exit: u32, address: u64, registers: &[u64; 16]) {
+        self.miss = Miss { block, exit, address, registers: *registers };
     }
 
     /// Looks at a core that stands at a block; whether it is parked now. `last` is the time since
@@ -179,9 +181,12 @@ impl Spin {
 
     /// A core that was woken at the beginning of a block whose first instruction is about to lose
     /// its line will be back at once: gives where and for which address, if it is known.
-    pub(crate) fn next_miss(&self, line: u64) -> Option<(u32, u64)> {
-        let Miss { block, exit, address } = self.miss;
-        (block == self.snapshot.block && address & !63 == line).then_some((exit, address))
+    pub(crate) fn next_miss(&self, line: u64, block: &Block) -> Option<(u32, u64)> {
+        let Miss { exit, address, .. } = self.miss;
+        let is_next = self.miss.block == self.snapshot.block
+            && address & !63 == line
+            && same(&self.miss.registers, &self.snapshot.registers, block.live_registers);
+        is_next.then_some((exit, address))
     }
 }
 
