@@ -30,28 +30,15 @@ pub(super) fn model<L: RawLock + Default + 'static>(
     rounds: u64,
     preemptions: Option<usize>,
 ) {
-    let executions = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&executions);
-    explore(name, threads, preemptions, &executions, move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        let shared = loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
-        let run = move |shared: &(L, UnsafeCell<u64>), number: u64| {
-            topology::NUMBER.with(|own| own.set(number as usize));
-            let slot = L::Slot::default();
-            for _ in 0..rounds {
-                visit(shared, &slot);
-            }
-        };
-        let others: Vec<_> = (1..threads)
-            .map(|number| {
-                let shared = loom::sync::Arc::clone(&shared);
-                loom::thread::spawn(move || run(&shared, number))
-            })
-            .collect();
-        run(&shared, 0);
-        for other in others {
-            other.join().unwrap();
+    let make = || loom::sync::Arc::new((L::default(), UnsafeCell::new(0)));
+    let run = move |shared: &(L, UnsafeCell<u64>), number: usize| {
+        topology::NUMBER.with(|own| own.set(number));
+        let slot = L::Slot::default();
+        for _ in 0..rounds {
+            visit(shared, &slot);
         }
+    };
+    explore_alike(name, threads as usize, preemptions, make, run, move |shared| {
         // SAFETY: all threads have ended.
         assert_eq!(shared.1.with(|value| unsafe { *value }), threads * rounds);
     });
