@@ -126,12 +126,41 @@ simulated() {
     "$manycore" sweep --engine simulated --threads 2,8,32,64,128 --ops "$ops" "${words[@]}"
 }
 
+# Looks at the lines of each primitive's control and first variants, for the report's maps: of what
+# the caller asked for, or of everything.
+lines() {
+    local word='' previous='' wanted=,counters,locks,queues,alloc-arena, row count status=0
+    for word in "$@"; do
+        case $word in
+        --variant | --variant=*) return 0 ;;
+        --primitive=*) wanted=,${word#--primitive=}, ;;
+        esac
+        [ "$previous" = --primitive ] && wanted=,$word,
+        previous=$word
+    done
+    for row in counters/packed counters/atomic counters/sharded locks/tas_neighbour locks/tas \
+        locks/ticket queues/spsc_ring_unpadded queues/spsc_ring_cached queues/mpmc_ring_vyukov \
+        alloc-arena/bump_first_touch alloc-arena/bump_slice; do
+        case $wanted in *,"${row%/*}",*) ;; *) continue ;; esac
+        local threads='8 128'
+        # One pushes and one pops.
+        case $row in queues/spsc*) threads=2 ;; esac
+        for count in $threads; do
+            "$manycore" lines "$row" --threads "$count" --ops 32 --top 3 --timeout 1m \
+                --out "$out" >/dev/null || status=$?
+            [ "$status" != 130 ] || return 130
+        done
+    done
+    return "$status"
+}
+
 # Ctrl-C ends the sweep, which keeps what was measured; the report is written all the same.
 trap : INT
 status=0
 "$manycore" sweep "$@" || status=$?
 if [ "$status" = 0 ] && [ -n "$simulates" ]; then
     simulated "$@" || echo "the simulated part is not whole (status $?); what there is of it is kept" >&2
+    lines "$@" || echo "not all lines were looked at (status $?)" >&2
 fi
 trap - INT
 if [ "$status" = 0 ] || [ "$status" = 130 ]; then

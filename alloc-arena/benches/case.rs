@@ -1,12 +1,13 @@
 //! The workload of an arena: each thread allocates from one of its own, writes to the block, and
-//! resets the arena when it has handed out 64 KiB.
+//! resets the arena when all of it is handed out.
 //!
 //! One file for the crate's benchmark and for the program, which include it by `#[path]`.
 
 use core::alloc::Layout;
 use std::sync::{Arc, Mutex};
 
-use alloc_arena::{Arena, Frees, Map, Placement, Request};
+use alloc_arena::{Arena, Frees, HotFields, Map, Placement, Request};
+use harness::layout::Object;
 use harness::memory::Policy;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
@@ -15,14 +16,14 @@ use harness::unavailable::Unavailable;
 use harness::window::Work;
 use harness::workload::Memory;
 
-/// Bytes of each thread's arena: what the smallest row, the one inside its own type, holds.
-const ARENA_BYTES: usize = 64 << 10;
+harness::described!(described, alloc_arena);
 
 struct Allocating<A> {
     arena: A,
+    bytes: usize,
     request: Request,
     layout: Layout,
-    /// Blocks that fill [`ARENA_BYTES`], and those still to come before the next reset.
+    /// Blocks that fill the arena, and those still to come before the next reset.
     blocks: usize,
     left: usize,
     think: u64,
@@ -32,10 +33,10 @@ struct Allocating<A> {
     failed: Option<String>,
 }
 
-impl<A: Arena + Map + Send> Work for Allocating<A> {
+impl<A: Arena + HotFields + Map + Send> Work for Allocating<A> {
     /// Maps the arena again from the pinned thread: where pages lie may depend on who asks.
     fn prepare(&mut self) {
-        match A::map(ARENA_BYTES, &self.request) {
+        match A::map(self.bytes, &self.request) {
             Ok(arena) => self.arena = arena,
             Err(error) => self.failed = Some(error.to_string()),
         }
@@ -69,6 +70,12 @@ impl<A: Arena + Map + Send> Work for Allocating<A> {
         self.misaligned += misaligned;
         self.exhausted += exhausted;
         ops
+    }
+
+    /// The baseline's block is the workload's: the arena has none.
+    fn objects(&self) -> Vec<Object> {
+        let is_an_arena = A::PROPERTIES.frees != Frees::Nothing;
+        is_an_arena.then(|| described("arena".into(), &self.arena)).into_iter().collect()
     }
 
     fn period(&self) -> u64 {
@@ -119,12 +126,13 @@ fn request<A: Arena>(policy: &Policy, memory: Memory) -> Result<Request, Unavail
 /// When an arena of that kind cannot be had, or the allocation does not fit it.
 pub(crate) fn experiment<A>(conditions: &Conditions) -> Result<Experiment, Unavailable>
 where
-    A: Arena + Map + Send + 'static,
+    A: Arena + HotFields + Map + Send + 'static,
 {
     let workload = &conditions.workload;
     let layout = Layout::from_size_align(workload.alloc_bytes, 8)
         .map_err(|error| Unavailable::because("bad_layout", error.to_string()))?;
-    let blocks = ARENA_BYTES / layout.pad_to_align().size();
+    let bytes = workload.arena_bytes;
+    let blocks = bytes / layout.pad_to_align().size();
     if blocks == 0 {
         return Err(Unavailable::because(
             "too_large",
@@ -136,12 +144,13 @@ where
         let request = request::<A>(policy, workload.memory)?;
         let refused =
             |error: &dyn core::fmt::Display| Unavailable::because("not_mapped", error.to_string());
-        let arena = A::map(ARENA_BYTES, &request).map_err(|error| refused(&error))?;
+        let arena = A::map(bytes, &request).map_err(|error| refused(&error))?;
         arena.try_alloc_layout(layout).map_err(|_| {
             Unavailable::because("too_large", format!("{} bytes do not fit", layout.size()))
         })?;
         Ok(<dyn Work>::boxed(Allocating {
             arena,
+            bytes,
             request,
             layout,
             blocks,

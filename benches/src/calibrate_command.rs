@@ -9,7 +9,7 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use harness::calibrate::{Calibration, Effort, calibrate};
 use harness::report::number::short;
-use harness::simulated::FigureValue;
+use harness::simulated::{FigureValue, Machine};
 use serde_json::json;
 use topology::Topology;
 
@@ -24,6 +24,8 @@ Examples:
   manycore calibrate --quick --out my-server.toml
   manycore sweep --engine simulated --machine ./this-host.toml --cores 64
       simulates it, grown to 64 cores
+  manycore calibrate --like epyc-7742-2s --out like-rome.toml
+      two sockets of 64 cores with this host's own times where it has them
 
 Each figure is the median of several repetitions, with the least and the most. What this host cannot
 tell is taken from the known machine that is nearest, is `assumed`, and says why.
@@ -34,6 +36,10 @@ pub(crate) struct CalibrateArgs {
     /// Write the machine file here, in place of what is there
     #[arg(long, value_name = "FILE", default_value = "this-host.toml")]
     out: PathBuf,
+    /// Arrange the machine like a known one: its sockets, groups and cores, with this host's times
+    /// where they were measured
+    #[arg(long, value_name = "NAME")]
+    like: Option<String>,
     /// Two or three seconds: three repetitions instead of nine, fewer pairs of CPUs, less memory
     #[arg(long)]
     quick: bool,
@@ -47,6 +53,8 @@ pub(crate) struct CalibrateArgs {
 /// # Errors
 /// When the host cannot be measured, or the file or standard output cannot be written.
 pub(crate) fn run(arguments: &CalibrateArgs) -> Result<(), Failure> {
+    let like = arguments.like.as_deref().map(Machine::named).transpose();
+    let like = like.map_err(|error| Failure::Usage(error.to_string()))?;
     // Before the measurement, which takes a while.
     try_out(&arguments.out)?;
     let host = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
@@ -56,7 +64,7 @@ pub(crate) fn run(arguments: &CalibrateArgs) -> Result<(), Failure> {
             stdout::note(&format!("measuring {what}"));
         }
     };
-    let calibration = calibrate(&host, effort, &mut step)
+    let calibration = calibrate(&host, effort, like.as_ref(), &mut step)
         .map_err(|error| Failure::Failed(format!("cannot calibrate this host: {error}")))?;
     write(&arguments.out, &calibration.text)?;
     for note in &calibration.notes {

@@ -19,7 +19,8 @@ const VERSION: &str = concat!(
 );
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 usage, 5 unfit (doctor), 130 interrupted (what was measured is kept)";
+Exit codes: 0 done, 1 failed, 2 usage, 3 regression, 4 inconclusive, 5 unfit (doctor),
+130 interrupted (what was measured is kept)";
 
 /// Measures which lock, queue, counter or allocator, how many threads, placed where.
 #[derive(Debug, Parser)]
@@ -38,14 +39,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show packages, nodes, last-level groups, cores, distances and quotas
-    #[command(after_help = "\
-Examples:
-  manycore topology
-  manycore topology --root saved-tree --json
-
-A tree is a directory that holds `sys` and `proc` as copied from a machine.
-Exit codes: 0 done, 1 the tree cannot be read, 2 usage")]
-    Topology(TopologyArgs),
+    #[command(after_help = crate::topology_command::HELP)]
+    Topology(crate::topology_command::TopologyArgs),
     /// Say what about this host spoils measurements, and what to do; set it and put it back
     #[command(after_help = crate::doctor_command::HELP)]
     Doctor(crate::doctor_command::DoctorArgs),
@@ -71,6 +66,9 @@ Examples:
       what results.jsonl does not hold yet, in about three minutes
   manycore sweep --engine simulated --threads 1..128*2 --primitive locks
       the locks on 128 cores of a machine that is not here
+  manycore sweep --engine simulated --primitive alloc-arena --memory local,remote \
+      --arena-bytes 8388608 --threads 2
+      arenas that no cache holds: from which node lines come, and what that costs
   manycore sweep --dry-run
       the points and the time they take, without measuring
 
@@ -83,9 +81,18 @@ is kept)"
     /// Show which lines of a simulated point are hot, who touches which bytes, and what sharing that is
     #[command(after_help = crate::lines_command::HELP)]
     Lines(Box<crate::lines_command::LinesArgs>),
+    /// Show a phenomenon of big machines, before and after, beside field reports' figures
+    #[command(after_help = crate::scenario_command::HELP)]
+    Scenario(Box<crate::scenario_command::ScenarioArgs>),
     /// Check that what different threads write lies on lines of its own, and pages as asked
     #[command(after_help = crate::place_command::HELP)]
     Place(crate::place_command::PlaceArgs),
+    /// Measure variants in turn and say which is faster
+    #[command(after_help = crate::ab_command::HELP)]
+    Ab(Box<crate::ab_command::AbArgs>),
+    /// Compare two files of records, point by point, with an exit code for CI
+    #[command(after_help = crate::compare_command::HELP)]
+    Compare(crate::compare_command::CompareArgs),
     /// Make a page with plots and verdicts from files of records
     #[command(after_help = crate::report_command::HELP)]
     Report(crate::report_command::ReportArgs),
@@ -101,6 +108,7 @@ Examples:
   manycore count --approve goldens.json      after a look at the differences
 
   manycore count --engine simulated          without valgrind
+  manycore count --out base.jsonl            for `manycore compare`
 
 One thread, nobody contends. Both engines run the same command of this program and must agree to
 the instruction; a row about which they do not is broken. Instructions per operation are (I(2n) - I(n)) / n of the same loop
@@ -117,19 +125,13 @@ Exit codes: 0 done, 1 failed or counts differ, 2 usage")]
     #[command(after_help = crate::validate_command::HELP)]
     Validate(crate::validate_command::ValidateArgs),
     #[command(hide = true)]
+    AbWindows(Box<crate::ab_arms::WindowsArgs>),
+    #[command(hide = true)]
+    ScenarioStep(Box<crate::scenario_step_command::ScenarioStepArgs>),
+    #[command(hide = true)]
     Measured(Box<MeasuredArgs>),
     #[command(hide = true)]
     Simulated(Box<SimulatedArgs>),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TopologyArgs {
-    /// Read the tree under this directory instead of this host
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -215,7 +217,7 @@ pub(crate) struct SweepArgs {
 }
 
 /// What the threads do.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct WorkloadArgs {
     /// Locks: nanoseconds of work in the critical section
     #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
@@ -241,6 +243,9 @@ pub(crate) struct WorkloadArgs {
     /// Arenas: bytes of an allocation
     #[arg(long, value_name = "BYTES", default_value_t = 64, allow_hyphen_values = true, value_parser = alloc_bytes)]
     pub(crate) alloc_bytes: usize,
+    /// Arenas: bytes of each thread's arena; more than the caches hold comes from memory
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 10, allow_hyphen_values = true, value_parser = arena_bytes)]
+    pub(crate) arena_bytes: usize,
 }
 
 impl WorkloadArgs {
@@ -255,6 +260,7 @@ impl WorkloadArgs {
             capacity: self.capacity,
             element_bytes: self.element_bytes,
             alloc_bytes: self.alloc_bytes,
+            arena_bytes: self.arena_bytes,
             ..Workload::default()
         }
     }
@@ -269,6 +275,7 @@ pub(crate) fn workload_words(workload: &Workload) -> Vec<String> {
         ("--capacity", workload.capacity as u64),
         ("--element-bytes", workload.element_bytes as u64),
         ("--alloc-bytes", workload.alloc_bytes as u64),
+        ("--arena-bytes", workload.arena_bytes as u64),
     ];
     let sides = [("--producers", workload.producers), ("--consumers", workload.consumers)];
     let sides = sides.into_iter().filter_map(|(word, threads)| Some((word, threads? as u64)));
@@ -301,6 +308,9 @@ pub(crate) struct CountArgs {
     /// Show the functions that the instructions are in
     #[arg(long)]
     pub(crate) functions: bool,
+    /// Append the records to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Print records to standard output, everything else to standard error
     #[arg(long)]
     pub(crate) json: bool,
@@ -337,6 +347,8 @@ pub(crate) struct SimulatedArgs {
     pub(crate) threads: usize,
     #[arg(long)]
     pub(crate) placement: Placement,
+    #[arg(long, default_value = "local")]
+    pub(crate) memory: Memory,
     #[arg(long)]
     pub(crate) ops: u64,
     #[arg(long)]
@@ -344,6 +356,9 @@ pub(crate) struct SimulatedArgs {
     /// Watch lines, and put apart what this JSON lists.
     #[arg(long)]
     pub(crate) watch: Option<String>,
+    /// Compare who touches which byte with what objects declare.
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) place: bool,
     /// Keep so many waits of cores.
     #[arg(long, requires = "watch")]
     pub(crate) trace: Option<usize>,
@@ -405,6 +420,10 @@ fn capacity(text: &str) -> Result<usize, String> {
 
 fn alloc_bytes(text: &str) -> Result<usize, String> {
     size(text, "an allocation's size in bytes", 1 << 20)
+}
+
+fn arena_bytes(text: &str) -> Result<usize, String> {
+    size(text, "an arena's size in bytes", 1 << 30)
 }
 
 fn element_bytes(text: &str) -> Result<usize, String> {

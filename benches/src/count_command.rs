@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
 use harness::callgrind::{Callgrind, Cost};
-use harness::records::{Metric, Point, Status};
+use harness::host;
+use harness::records::{Appender, Metric, Point, Status};
 use serde::{Deserialize, Serialize};
 use topology::Topology;
 
@@ -45,16 +46,13 @@ pub(crate) fn run(arguments: &CountArgs) -> Result<(), Failure> {
     let engines = engines(&arguments.engine)?;
     let topology = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
     let header = sweep_command::header(&topology);
-    if arguments.json {
-        print_record(&header)?;
-    }
+    let mut records = Written::open(arguments)?;
+    records.write(&header)?;
     let workload = arguments.workload.workload();
     let mut counted = Vec::new();
     for variant in &chosen {
         let row = count::row(&engines, &variant.row, &workload, arguments.ops, &header.run);
-        if arguments.json {
-            row.points.iter().try_for_each(print_record)?;
-        }
+        row.points.iter().try_for_each(|point| records.write(point))?;
         counted.push(row);
     }
     let text = table(&counted, arguments.functions);
@@ -108,9 +106,38 @@ fn engines(named: &[String]) -> Result<Engines, Failure> {
     Ok(engines)
 }
 
-fn print_record(record: &impl Serialize) -> Result<(), Failure> {
-    let line = serde_json::to_string(record);
-    stdout::print(&line.map_err(|error| Failure::Failed(error.to_string()))?)
+/// Where records go, if anybody wants them.
+struct Written {
+    file: Option<Appender>,
+    to_stdout: bool,
+}
+
+impl Written {
+    fn open(arguments: &CountArgs) -> Result<Self, Failure> {
+        let refused = |path: &Path, error| {
+            let path = path.display();
+            Failure::Failed(format!(
+                "cannot write records to {path}: {error}; choose another file with --out"
+            ))
+        };
+        let open = |path: &PathBuf| Appender::open(path).map_err(|error| refused(path, error));
+        let file = arguments.out.as_ref().map(open).transpose()?;
+        Ok(Self { file, to_stdout: arguments.json })
+    }
+
+    fn write(&mut self, record: &impl Serialize) -> Result<(), Failure> {
+        if let Some(file) = &mut self.file {
+            let written = file.append(record);
+            written.map_err(|error| {
+                Failure::Failed(format!("cannot add to {}: {error}", file.path().display()))
+            })?;
+        }
+        if self.to_stdout {
+            let line = serde_json::to_string(record);
+            stdout::print(&line.map_err(|error| Failure::Failed(error.to_string()))?)?;
+        }
+        Ok(())
+    }
 }
 
 /// The counts of each engine that counted, and whether they agree.
@@ -200,7 +227,7 @@ fn goldens_of(points: &[&Point]) -> Goldens {
     Goldens {
         rustc: env!("MANYCORE_RUSTC").into(),
         target: std::env::consts::ARCH.into(),
-        profile: if cfg!(debug_assertions) { "debug" } else { "release" }.into(),
+        profile: host::profile().into(),
         counts,
     }
 }

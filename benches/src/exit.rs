@@ -9,6 +9,10 @@ pub(crate) enum Failure {
     Failed(String),
     /// The command line asks for what cannot be; exit code 2.
     Usage(String),
+    /// Something got worse; exit code 3.
+    Regressed(String),
+    /// The figures do not tell; exit code 4.
+    Inconclusive(String),
     /// The host is unfit for measurements; exit code 5.
     Unfit(String),
     /// A command that was run ended so; its exit code.
@@ -28,6 +32,8 @@ impl Failure {
         match self {
             Self::Failed(_) => 1,
             Self::Usage(_) => 2,
+            Self::Regressed(_) => 3,
+            Self::Inconclusive(_) => 4,
             Self::Unfit(_) => 5,
             Self::Command { code, .. } => *code,
             Self::Interrupted(_) => 130,
@@ -42,6 +48,7 @@ impl fmt::Display for Failure {
             | Self::Unfit(message)
             | Self::Interrupted(message)
             | Self::Command { message, .. } => write!(f, "error: {message}"),
+            Self::Regressed(message) | Self::Inconclusive(message) => f.write_str(message),
             Self::Usage(message) => {
                 write!(f, "error: {message}\n\nFor more information, try '--help'.")
             }

@@ -5,11 +5,33 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use harness::records::Appender;
 use harness::simulated::{Event, LineReport, Wait};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::stdout::note;
+
+/// Opens a file of records for adding.
+pub(crate) fn records(path: &Path) -> Result<Appender, Failure> {
+    if path.as_os_str() == "-" {
+        return Err(Failure::Usage("--out names a file; --json prints to standard output".into()));
+    }
+    Appender::open(path).map_err(|error| {
+        Failure::Failed(format!(
+            "cannot write records to {}: {error}; choose another file with --out",
+            path.display()
+        ))
+    })
+}
+
+/// Adds one record.
+pub(crate) fn append(records: &mut Appender, record: &impl Serialize) -> Result<(), Failure> {
+    records.append(record).map_err(|error| {
+        Failure::Failed(format!("cannot add a record to {}: {error}", records.path().display()))
+    })
+}
 
 /// Writes to a new file.
 fn write(

@@ -8,18 +8,23 @@ use std::time::Duration;
 use clap::Args;
 use harness::native::Failure as Broken;
 use harness::placement::Placement;
+use harness::records::Run;
 use harness::simulated::child::{Answer, Child, Ended, RANDOMISED};
-use harness::simulated::{Apart, Cores, HotLine, Watched, metrics};
+use harness::simulated::{Apart, Border, Cores, HotLine, Watched, band, metrics};
 use harness::sweep::Ground;
+use serde_json::{Map, Value};
+use topology::Topology;
 
-use crate::cli::{self, WorkloadArgs, workload_words};
+use crate::cli::{self, WorkloadArgs};
 use crate::exit::Failure;
 use crate::line_files;
 use crate::lines_report::{Figures, Found, WhatIf};
 use crate::simulated_command::only;
 use crate::simulated_sweep::OPS;
+use crate::simulated_words::SimulatedWords;
 use crate::stdout::{self, note};
-use crate::sweep_command::catch_signals;
+use crate::sweep_command::{catch_signals, header};
+use crate::sweep_records::MACHINE;
 use crate::target::Target;
 
 /// What stands below the flags.
@@ -29,6 +34,8 @@ Examples:
       counters side by side in one line: false sharing, and what padding would bring
   manycore lines locks/ticket --threads 64 --machine graviton2 --top 3
   manycore lines queues/spsc_ring_unpadded --threads 2 --json
+  manycore lines locks/ticket --threads 128 --out results.jsonl
+      adds the lines to these records too: `manycore report results.jsonl` draws them
   manycore lines locks/mcs --threads 16 --folded mcs.folded --timeline mcs.json
       stacks for a flame graph, and waits for a trace viewer
 
@@ -83,6 +90,9 @@ pub(crate) struct LinesArgs {
     /// Write what each core waited for and when to this file, as JSON for trace viewers
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
+    /// Add the lines to this file of records, for `manycore report`
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Give up after this much real time
     #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true, value_parser = cli::budget)]
     timeout: Duration,
@@ -113,6 +123,7 @@ pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
     };
     point.check_threads()?;
     catch_signals(&point.interrupted)?;
+    let mut records = arguments.out.as_deref().map(line_files::records).transpose()?;
     let trace = (arguments.folded.is_some() || arguments.timeline.is_some()).then_some(EVENTS);
     let watched = point.watched(&[], trace)?;
     let figures = point.figures(&watched);
@@ -141,9 +152,16 @@ pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
         seed: arguments.seed,
         pairs: point.target.machine.adjacent_line_prefetch(),
         figures,
+        band: point.band()?,
         lines: &watched.lines,
         what_ifs,
     };
+    if let Some(records) = &mut records {
+        let mut header = point.header()?;
+        line_files::append(records, &header)?;
+        let run = std::mem::take(&mut header.run);
+        line_files::append(records, &found.record(run, point.workload(), arguments.top))?;
+    }
     stdout::print(&match arguments.json {
         true => found.json(arguments.top).to_string(),
         false => found.text(arguments.top),
@@ -179,11 +197,24 @@ struct Point<'a> {
 }
 
 impl Point<'_> {
+    /// The cores in the order in which threads take them.
+    fn order(&self) -> Result<Vec<u32>, Failure> {
+        let order = Cores::of(&self.target.machine).order(&self.arguments.placement);
+        order.map_err(|reason| Failure::Usage(reason.to_string()))
+    }
+
+    /// The factor by which times may be off.
+    fn band(&self) -> Result<f64, Failure> {
+        let cores = self.order()?;
+        let used = &cores[..self.arguments.threads.min(cores.len())];
+        let (primitive, _) = named(&self.arguments.row)?;
+        Ok(band(&self.target.name(), primitive, Border::of(&self.target.machine, used)))
+    }
+
     /// Looks whether there is a core for every thread.
     fn check_threads(&self) -> Result<(), Failure> {
-        let LinesArgs { threads, placement, oversubscribe, .. } = self.arguments;
-        let order = Cores::of(&self.target.machine).order(placement);
-        let order = order.map_err(|reason| Failure::Usage(reason.to_string()))?;
+        let LinesArgs { threads, oversubscribe, .. } = self.arguments;
+        let order = self.order()?;
         if *threads > order.len() && !oversubscribe {
             return Err(Failure::Usage(format!(
                 "{threads} threads on {} cores of {}; ask for fewer, or add --oversubscribe",
@@ -220,8 +251,25 @@ impl Point<'_> {
         })
     }
 
+    /// The header of the records.
+    fn header(&self) -> Result<Run, Failure> {
+        let host = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut header = header(&host);
+        header.other.insert(MACHINE.into(), self.target.description());
+        Ok(header)
+    }
+
+    /// What the threads do, in the words of a point.
+    fn workload(&self) -> Map<String, Value> {
+        let LinesArgs { row, workload, ops, .. } = self.arguments;
+        let primitive = row.split('/').next().unwrap_or_default();
+        let mut words = workload.workload().words(primitive);
+        words.insert("ops".into(), (*ops).into());
+        words
+    }
+
     fn figures(&self, watched: &Watched) -> Figures {
-        Figures::of(&metrics(&watched.measured, &self.target.machine))
+        Figures::of(&metrics(&watched.measured, &self.target.machine, 1.0))
     }
 
     /// The hidden command for it.
@@ -230,22 +278,19 @@ impl Point<'_> {
         let (primitive, variant) = named(row)?;
         let apart =
             serde_json::to_string(apart).map_err(|error| Failure::Failed(error.to_string()))?;
-        let pairs = [
-            ("--machine", self.target.for_children().to_owned()),
-            ("--cores", self.target.machine.cores().to_string()),
-            ("--primitive", primitive.to_owned()),
-            ("--variant", variant.to_owned()),
-            ("--threads", threads.to_string()),
-            ("--placement", placement.to_string()),
-            ("--ops", ops.to_string()),
-            ("--seed", seed.to_string()),
-            ("--watch", apart),
-        ];
-        let trace = trace.map(|most| ("--trace", most.to_string()));
-        let pairs = pairs.into_iter().chain(trace);
-        let words = pairs.flat_map(|(word, value)| [word.to_owned(), value]);
-        let workload = workload_words(&workload.workload());
-        Ok(["simulated".to_owned()].into_iter().chain(words).chain(workload).collect())
+        let words = SimulatedWords {
+            target: &self.target,
+            primitive,
+            variant,
+            threads: *threads,
+            placement,
+            ops: *ops,
+            seed: *seed,
+            workload: &workload.workload(),
+        };
+        let trace = trace.map(|most| ["--trace".to_owned(), most.to_string()]);
+        let more = ["--watch".to_owned(), apart].into_iter().chain(trace.into_iter().flatten());
+        Ok(words.words().into_iter().chain(more).collect())
     }
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use harness::line_records::{Line, Lines};
 use harness::records::Metric;
 use harness::report::number::short;
 use harness::simulated::{HotLine, LineReport, Sharing};
-use serde_json::{Value, json};
+use harness::unavailable::Unavailable;
+use serde_json::{Map, Value, json};
 
 /// The figures that are compared; none where an operation was never done.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +24,15 @@ impl Figures {
         let distances = ["smt", "same_l3", "same_socket", "cross_socket"];
         let transfers = distances.map(|distance| value(&format!("transfers_per_op.{distance}")));
         Self { transfers_per_op: transfers.iter().sum(), ns_per_op: value("ns_per_op") }
+    }
+
+    fn metrics(self) -> BTreeMap<String, Metric> {
+        let metric = |value: f64| match value.is_finite() {
+            true => Metric::figure(value),
+            false => Metric::Missing(Unavailable::new("no_operations")),
+        };
+        let figures = [("transfers_per_op", self.transfers_per_op), ("ns_per_op", self.ns_per_op)];
+        figures.into_iter().map(|(name, value)| (name.to_owned(), metric(value))).collect()
     }
 
     fn json(self) -> Value {
@@ -50,6 +61,8 @@ pub(crate) struct Found<'a> {
     /// Whether the machine fetches pairs of lines.
     pub(crate) pairs: bool,
     pub(crate) figures: Figures,
+    /// The factor by which times may be off.
+    pub(crate) band: f64,
     pub(crate) lines: &'a LineReport,
     pub(crate) what_ifs: Vec<WhatIf>,
 }
@@ -66,10 +79,11 @@ impl Found<'_> {
         let mut text = format!(
             "{row} on {machine} (simulated, fetches {pairs})\n\
              {}, {placement}, {ops} operations of each, seed {seed}: {} transfers and {} ns an \
-             operation\n\n{}",
+             operation\ntimes may be off by a factor of {} either way\n\n{}",
             count(*threads, "thread"),
             short(figures.transfers_per_op),
             short(figures.ns_per_op),
+            self.band,
             self.lines.table(top),
         );
         let shared = |line: &&HotLine| {
@@ -102,6 +116,32 @@ impl Found<'_> {
         )
     }
 
+    /// The record of it, with so many lines.
+    pub(crate) fn record(&self, run: String, workload: Map<String, Value>, top: usize) -> Lines {
+        let (primitive, variant) = self.row.split_once('/').unwrap_or((self.row, ""));
+        let lines = self.lines.lines.iter().take(top).map(|line| {
+            let what_if = self.what_ifs.iter().find(|what_if| what_if.line == line.address);
+            let tried = what_if.and_then(|what_if| what_if.figures);
+            Line { tried: tried.map(Figures::metrics).unwrap_or_default(), ..Line::of(line) }
+        });
+        Lines {
+            record: "lines".to_owned(),
+            run,
+            engine: "simulated".to_owned(),
+            machine: self.machine.clone(),
+            primitive: primitive.to_owned(),
+            variant: variant.to_owned(),
+            workload,
+            threads: self.threads,
+            placement: self.placement.clone(),
+            seed: self.seed,
+            fetches_pairs: self.pairs,
+            metrics: self.figures.metrics(),
+            lines: lines.collect(),
+            other: Map::new(),
+        }
+    }
+
     /// Everything, with so many lines.
     pub(crate) fn json(&self, top: usize) -> Value {
         let lines = self.lines.lines.iter().take(top).map(|line| {
@@ -126,6 +166,7 @@ impl Found<'_> {
             "placement": self.placement, "ops": self.ops, "seed": self.seed,
             "fetches_pairs": self.pairs,
             "figures": self.figures.json(),
+            "time_factor": self.band,
             "lines": lines.collect::<Vec<_>>(),
             "others": others,
         })

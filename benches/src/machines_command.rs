@@ -3,9 +3,10 @@
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use harness::report::number::short;
-use harness::simulated::{Confidence, Distance, Figure, FigureValue, Machine, MachineError};
+use harness::simulated::{Confidence, Distance, Figure, FigureValue, Machine, MachineError, plan};
 use serde_json::{Map, Value, json};
 
+use crate::drawing_flags::DrawingFlags;
 use crate::exit::Failure;
 use crate::stdout;
 
@@ -17,6 +18,10 @@ Examples:
       every figure of one, with where it comes from and how much it is to be trusted
   manycore machines ./my-server.toml
       the same of a file, which is checked
+  manycore machines epyc-7742-2s --draw
+      its sockets, nodes, L3 groups, cores and PUs as boxes
+  manycore machines xeon-8176-8s --svg machine.svg
+      the same for a browser, or for a document
   manycore machines --json
 
 Exit codes: 0 done, 2 no such machine, or the file is wrong";
@@ -26,6 +31,8 @@ pub(crate) struct MachinesArgs {
     /// A machine's name, or the path of a machine file; without it all known machines are listed
     #[arg(value_name = "NAME|FILE")]
     machine: Option<String>,
+    #[command(flatten)]
+    drawing: DrawingFlags,
     /// Print JSON, one machine a line
     #[arg(long)]
     json: bool,
@@ -39,10 +46,18 @@ pub(crate) fn run(arguments: &MachinesArgs) -> Result<(), Failure> {
     let refused = |error: MachineError| Failure::Usage(error.to_string());
     if let Some(name) = &arguments.machine {
         let machine = Machine::find(name).map_err(refused)?;
+        if arguments.drawing.any() {
+            return arguments.drawing.run(&plan(&machine).nest());
+        }
         return match arguments.json {
             true => stdout::print(&json_line(&machine, true)),
             false => stdout::print(&shown(&machine)),
         };
+    }
+    if arguments.drawing.any() {
+        let message =
+            "one machine is drawn at a time; name it: manycore machines epyc-7742-2s --draw";
+        return Err(Failure::Usage(message.to_owned()));
     }
     let machines: Result<Vec<Machine>, _> = Machine::names().map(Machine::named).collect();
     let machines = machines.map_err(refused)?;

@@ -1,11 +1,15 @@
 //! The program `manycore`: parses, calls the library, prints, sets the exit code.
 
+mod ab_arms;
+mod ab_command;
 mod calibrate_command;
 mod cli;
+mod compare_command;
 mod count;
 mod count_command;
 mod doctor_command;
 mod doctor_settings;
+mod drawing_flags;
 mod exit;
 mod explain_command;
 mod line_files;
@@ -16,11 +20,17 @@ mod machines_command;
 mod measured_command;
 mod place;
 mod place_command;
+mod place_seen;
 mod report_command;
 mod rows;
+mod scenario_command;
+mod scenario_run;
+mod scenario_step_command;
+mod scenarios;
 mod select;
 mod simulated_command;
 mod simulated_sweep;
+mod simulated_words;
 mod stdout;
 mod sweep_command;
 mod sweep_follower;
@@ -29,6 +39,7 @@ mod table;
 mod target;
 mod topology_command;
 mod validate_command;
+mod validate_host;
 mod validation_loops;
 
 use std::process::ExitCode;
@@ -55,8 +66,13 @@ fn main() -> ExitCode {
         Command::Simulated(arguments) => simulated_command::run(&arguments),
         Command::Lines(arguments) => lines_command::run(&arguments),
         Command::Place(arguments) => place_command::run(&arguments),
+        Command::Ab(arguments) => ab_command::run(&arguments),
+        Command::AbWindows(arguments) => ab_arms::run_windows(&arguments),
+        Command::Compare(arguments) => compare_command::run(&arguments),
         Command::Report(arguments) => report_command::run(&arguments),
         Command::Explain(arguments) => explain_command::run(&arguments),
+        Command::Scenario(arguments) => scenario_command::run(&arguments),
+        Command::ScenarioStep(arguments) => scenario_step_command::run(&arguments),
         Command::Sweep(arguments) => sweep_command::run(*arguments),
     };
     match result {

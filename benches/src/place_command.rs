@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use topology::Topology;
 
 use crate::exit::Failure;
-use crate::place::{Ask, Examined, MOST};
+use crate::place::{Ask, Complaint, Examined, MOST};
+use crate::place_seen::{Sighting, sightings};
 use crate::rows::{self, PRIMITIVES, Variant};
 use crate::{select, stdout};
 
@@ -24,8 +25,12 @@ Examples:
   manycore place --line 128 --json
       as on POWER, one JSON object a row
 
-Real objects are made and their addresses looked at. A variant must have no finding; a control is
-built wrongly on purpose and must have one. docs/placement.md says what is checked, and how to
+  manycore place --variant mcs --no-simulate
+      addresses only, who writes what is believed
+
+Real objects are made and their addresses looked at. Then a few threads use one on a simulated
+machine, and who wrote and touched which byte is compared with what the object declares. A variant
+must have no finding; a control is built wrongly on purpose and must have one of each kind. docs/placement.md says what is checked, and how to
 describe a type of your own.
 Exit codes: 0 all is as it must be, 1 a variant has a finding or a control has none, 2 usage";
 
@@ -51,6 +56,9 @@ pub(crate) struct PlaceArgs {
     /// Numbers of shards, slots and neighbours, from 1 to 128
     #[arg(long, value_name = "LIST", default_value = "1..128", allow_hyphen_values = true, value_parser = shards)]
     shards: Shards,
+    /// Do not look, on a simulated machine, whether threads use bytes as declared
+    #[arg(long)]
+    no_simulate: bool,
     /// Print JSON, one row a line
     #[arg(long)]
     json: bool,
@@ -92,14 +100,21 @@ enum Verdict {
     Found,
     ControlFound,
     ControlClean,
+    ControlUnseen,
     Undecided,
 }
 
 impl Verdict {
     /// A baseline describes nothing that threads use.
-    fn of(kind: &str, examined: &Examined) -> Self {
+    fn of(kind: &str, examined: &Examined, sighting: &Sighting) -> Self {
         let found = !examined.complaints.is_empty();
+        // What a control of pages does wrong is not in its lines.
+        let shares =
+            examined.complaints.iter().any(|complaint| complaint.detail["kind"] != "pages");
+        let seen = !sighting.complaints(examined.fields).is_empty();
         match kind {
+            "control" if shares && sighting.is_clean() => Self::ControlUnseen,
+            "baseline" | "variant" if seen => Self::Found,
             "control" if found => Self::ControlFound,
             "control" if examined.undecided => Self::Undecided,
             "control" => Self::ControlClean,
@@ -112,7 +127,7 @@ impl Verdict {
     }
 
     fn is_bad(self) -> bool {
-        matches!(self, Self::Found | Self::ControlClean)
+        matches!(self, Self::Found | Self::ControlClean | Self::ControlUnseen)
     }
 
     fn word(self) -> &'static str {
@@ -121,6 +136,7 @@ impl Verdict {
             Self::Found => "found",
             Self::ControlFound => "control_found",
             Self::ControlClean => "control_clean",
+            Self::ControlUnseen => "control_unseen",
             Self::Undecided => "undecided",
         }
     }
@@ -130,10 +146,11 @@ impl Verdict {
             (Self::Clean, "variant") if padded => "clean, each in CachePadded",
             (Self::Clean, "baseline") => "baseline: describes nothing, as it must be",
             (Self::Clean, _) => "clean",
-            (Self::Found, "baseline") => "BASELINE DESCRIBES FIELDS",
+            (Self::Found, "baseline") => "BASELINE DESCRIBES OR SHARES FIELDS",
             (Self::Found, _) => "FOUND",
             (Self::ControlFound, _) => "control: found, as it must be",
             (Self::ControlClean, _) => "CONTROL: NOTHING FOUND",
+            (Self::ControlUnseen, _) => "CONTROL: FOUND, BUT NOT SEEN WHEN SIMULATED",
             (Self::Undecided, _) => "cannot be decided here, see below",
         }
     }
@@ -155,35 +172,104 @@ pub(crate) fn run(arguments: &PlaceArgs) -> Result<(), Failure> {
         counts: arguments.shards.0.clone(),
         nodes: nodes.map(|node| node.id).collect(),
     };
-    let examined: Vec<(&Variant, Examined, Verdict)> = variants
+    let sightings = match arguments.no_simulate {
+        true => Sighting::left_out(variants.len()),
+        false => sightings(&variants, ask.lines)?,
+    };
+    let looked_at: Vec<LookedAt<'_>> = variants
         .iter()
-        .map(|variant| {
-            let examined = (variant.examine)(&ask);
-            let verdict = Verdict::of(variant.row.kind, &examined);
-            (variant, examined, verdict)
-        })
+        .zip(sightings)
+        .map(|(variant, sighting)| LookedAt::new(variant, (variant.examine)(&ask), sighting))
         .collect();
     if arguments.json {
-        for (variant, examined, verdict) in &examined {
-            stdout::print(&json_line(variant, examined, *verdict, &chosen).to_string())?;
+        for row in &looked_at {
+            stdout::print(&row.json(&chosen).to_string())?;
         }
     } else {
-        print(&examined, &chosen)?;
+        print(&looked_at, &chosen)?;
     }
-    let bad: Vec<String> = examined
-        .iter()
-        .filter(|(.., verdict)| verdict.is_bad())
-        .map(|(variant, examined, verdict)| {
-            let (row, found) = (&variant.row, examined.complaints.len());
-            match verdict {
-                Verdict::ControlClean => {
-                    format!("control {}/{} has no finding", row.primitive, row.id)
-                }
-                _ => format!("{}/{} has {}", row.primitive, row.id, counted(found, "finding")),
-            }
-        })
-        .collect();
+    let bad: Vec<String> = looked_at.iter().filter_map(LookedAt::accusation).collect();
     if bad.is_empty() { Ok(()) } else { Err(Failure::Failed(bad.join("; "))) }
+}
+
+/// A row, and what is known of it.
+struct LookedAt<'a> {
+    variant: &'a Variant,
+    examined: Examined,
+    sighting: Sighting,
+    /// What was wrong when it was simulated.
+    seen: Vec<Complaint>,
+    verdict: Verdict,
+}
+
+impl<'a> LookedAt<'a> {
+    fn new(variant: &'a Variant, mut examined: Examined, sighting: Sighting) -> Self {
+        let verdict = Verdict::of(variant.row.kind, &examined, &sighting);
+        let seen = sighting.complaints(examined.fields);
+        examined.unavailable.extend(sighting.unavailable());
+        Self { variant, examined, sighting, seen, verdict }
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.variant.row.primitive, self.variant.row.id)
+    }
+
+    fn findings(&self) -> usize {
+        self.examined.complaints.len() + self.seen.len()
+    }
+
+    /// What is not as it must be.
+    fn accusation(&self) -> Option<String> {
+        let name = self.name();
+        self.verdict.is_bad().then(|| match self.verdict {
+            Verdict::ControlClean => format!("control {name} has no finding"),
+            Verdict::ControlUnseen => format!("control {name} has no finding when simulated"),
+            _ => format!("{name} has {}", counted(self.findings(), "finding")),
+        })
+    }
+
+    /// The first findings, what is known of pages, and what could not be seen.
+    fn details(&self) -> Option<String> {
+        let shown = if self.verdict == Verdict::ControlFound { 1 } else { SHOWN };
+        let mut lines = Vec::new();
+        for complaints in [&self.examined.complaints, &self.seen] {
+            lines.extend(complaints.iter().take(shown).map(|complaint| complaint.text.clone()));
+            if let Some(more @ 1..) = complaints.len().checked_sub(shown) {
+                lines.push(format!("... and {more} more, up to {KEPT} with --json"));
+            }
+        }
+        lines.extend(self.examined.pages.iter().cloned());
+        let reasons = self.examined.unavailable.iter();
+        lines.extend(reasons.map(|reason| format!("unavailable: {reason}")));
+        (!lines.is_empty()).then(|| format!("{}\n  {}", self.name(), lines.join("\n  ")))
+    }
+
+    fn json(&self, chosen: &Chosen) -> Value {
+        let Self { variant, examined, sighting, seen, verdict } = self;
+        let first = |complaints: &[Complaint]| {
+            complaints.iter().take(KEPT).map(|it| it.detail.clone()).collect::<Vec<Value>>()
+        };
+        let findings = [first(&examined.complaints), first(seen)].concat();
+        json!({
+            "primitive": variant.row.primitive,
+            "variant": variant.row.id,
+            "kind": variant.row.kind,
+            "line_bytes": chosen.lines.line,
+            "line_because": chosen.line_because,
+            "pair_bytes": chosen.lines.pair,
+            "pair_because": chosen.pair_because,
+            "objects": examined.objects,
+            "padded": examined.padded,
+            "fields": examined.fields,
+            "lines": examined.lines,
+            "verdict": verdict.word(),
+            "findings": self.findings(),
+            "first_findings": findings,
+            "simulated": sighting.json(),
+            "pages": examined.pages,
+            "unavailable": examined.unavailable,
+        })
+    }
 }
 
 fn counted(count: usize, what: &str) -> String {
@@ -194,7 +280,7 @@ fn pair_text(pair: Option<usize>) -> String {
     pair.map_or_else(|| "none".to_owned(), |bytes| format!("{bytes} bytes"))
 }
 
-fn print(examined: &[(&Variant, Examined, Verdict)], chosen: &Chosen) -> Result<(), Failure> {
+fn print(rows: &[LookedAt<'_>], chosen: &Chosen) -> Result<(), Failure> {
     let mut text = vec![format!(
         "line {} bytes: {}\npair {}: {}",
         chosen.lines.line,
@@ -204,76 +290,43 @@ fn print(examined: &[(&Variant, Examined, Verdict)], chosen: &Chosen) -> Result<
     )];
     for primitive in PRIMITIVES {
         let section: Vec<_> =
-            examined.iter().filter(|(variant, ..)| variant.row.primitive == primitive).collect();
+            rows.iter().filter(|row| row.variant.row.primitive == primitive).collect();
         if section.is_empty() {
             continue;
         }
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(["variant", "objects", "fields", "lines", "findings", ""]);
-        for (variant, examined, verdict) in &section {
+        table.set_header(["variant", "objects", "fields", "lines", "findings", "simulated", ""]);
+        for LookedAt { variant, examined, sighting, verdict, .. } in section {
             table.add_row([
                 variant.row.id.to_owned(),
                 examined.objects.to_string(),
                 examined.fields.to_string(),
                 examined.lines.to_string(),
                 examined.complaints.len().to_string(),
+                sighting.cell(),
                 verdict.text(variant.row.kind, examined.padded).to_owned(),
             ]);
         }
-        for column in 1..5 {
+        for column in 1..6 {
             if let Some(column) = table.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
         text.push(format!("{primitive}\n{}", table.trim_fmt()));
     }
-    let details: Vec<String> = examined.iter().filter_map(details).collect();
+    let details: Vec<String> = rows.iter().filter_map(LookedAt::details).collect();
     text.extend((!details.is_empty()).then(|| details.join("\n")));
     stdout::print(&text.join("\n\n"))
 }
 
-/// The first findings of a row, what is known of its pages, and what could not be seen.
-fn details((variant, examined, verdict): &(&Variant, Examined, Verdict)) -> Option<String> {
-    let shown = if *verdict == Verdict::ControlFound { 1 } else { SHOWN };
-    let mut lines: Vec<String> =
-        examined.complaints.iter().take(shown).map(|complaint| complaint.text.clone()).collect();
-    if let Some(more @ 1..) = examined.complaints.len().checked_sub(shown) {
-        lines.push(format!("... and {more} more, up to {KEPT} with --json"));
-    }
-    lines.extend(examined.pages.iter().cloned());
-    lines.extend(examined.unavailable.iter().map(|reason| format!("unavailable: {reason}")));
-    let title = format!("{}/{}", variant.row.primitive, variant.row.id);
-    (!lines.is_empty()).then(|| format!("{title}\n  {}", lines.join("\n  ")))
-}
-
-fn json_line(variant: &Variant, examined: &Examined, verdict: Verdict, chosen: &Chosen) -> Value {
-    let findings: Vec<&Value> =
-        examined.complaints.iter().take(KEPT).map(|complaint| &complaint.detail).collect();
-    json!({
-        "primitive": variant.row.primitive,
-        "variant": variant.row.id,
-        "kind": variant.row.kind,
-        "line_bytes": chosen.lines.line,
-        "line_because": chosen.line_because,
-        "pair_bytes": chosen.lines.pair,
-        "pair_because": chosen.pair_because,
-        "objects": examined.objects,
-        "padded": examined.padded,
-        "fields": examined.fields,
-        "lines": examined.lines,
-        "verdict": verdict.word(),
-        "findings": examined.complaints.len(),
-        "first_findings": findings,
-        "pages": examined.pages,
-        "unavailable": examined.unavailable,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use harness::layout::{Seen, SeenFinding, SeenKind};
+
     use super::*;
     use crate::place::{Complaint, family};
+    use crate::place_seen::Sight;
 
     /// A row with shards is looked at with other numbers of them.
     #[test]
@@ -299,7 +352,7 @@ mod tests {
             let complaint = || Complaint { text: String::new(), detail: Value::Null };
             let complaints = std::iter::repeat_with(complaint).take(complaints).collect();
             let examined = Examined { fields, complaints, undecided, ..Examined::default() };
-            Verdict::of(kind, &examined)
+            Verdict::of(kind, &examined, &Sighting::left_out(1)[0])
         };
         assert_eq!(of("variant", 1, 0, false), Verdict::Clean);
         assert_eq!(of("variant", 1, 1, true), Verdict::Found);
@@ -310,9 +363,40 @@ mod tests {
         assert_eq!(of("control", 1, 0, false), Verdict::ControlClean);
         assert_eq!(of("baseline", 0, 0, false), Verdict::Clean);
         assert_eq!(of("baseline", 1, 0, false), Verdict::Found);
-        let bad = [Verdict::Found, Verdict::ControlClean];
+        let bad = [Verdict::Found, Verdict::ControlClean, Verdict::ControlUnseen];
         let good = [Verdict::Clean, Verdict::ControlFound, Verdict::Undecided];
         assert!(bad.iter().all(|it| it.is_bad()) && !good.iter().any(|it| it.is_bad()));
+    }
+
+    /// What a simulated machine saw decides too; and what it did not see.
+    #[test]
+    fn verdicts_of_what_was_seen() {
+        let finding = SeenFinding {
+            kind: SeenKind::SharedFalsely,
+            what: String::new(),
+            with: None,
+            address: 0,
+            bytes: 1,
+            writers: vec![0],
+            readers: vec![1],
+            place: None,
+        };
+        let of = |kind, complaints: &[&str], fields, found: bool| {
+            let complaint =
+                |kind: &&str| Complaint { text: String::new(), detail: json!({ "kind": kind }) };
+            let complaints = complaints.iter().map(complaint).collect();
+            let examined = Examined { fields: 1, complaints, ..Examined::default() };
+            let findings = found.then(|| finding.clone()).into_iter().collect();
+            let seen = Seen { fields, findings, lines: 1 };
+            let sighting = Sighting::new("epyc-7742-2s", 4, Sight::Seen(seen));
+            Verdict::of(kind, &examined, &sighting)
+        };
+        assert_eq!(of("variant", &[], 1, false), Verdict::Clean);
+        assert_eq!(of("variant", &[], 1, true), Verdict::Found);
+        assert_eq!(of("variant", &[], 0, false), Verdict::Found, "no field of it was used");
+        assert_eq!(of("control", &["line"], 1, true), Verdict::ControlFound);
+        assert_eq!(of("control", &["line"], 1, false), Verdict::ControlUnseen);
+        assert_eq!(of("control", &["pages"], 1, false), Verdict::ControlFound);
     }
 
     #[test]

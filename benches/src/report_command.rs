@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use harness::report::number::plural;
 use harness::report::{self, Format};
 
 use crate::exit::Failure;
@@ -67,6 +68,9 @@ pub(crate) fn run(arguments: &ReportArgs) -> Result<(), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| beside(&inputs[0], format));
     let made = report::make(&inputs, &out, format, rows::kinds()).map_err(failed)?;
     let mut message = format!("{} points", made.points);
+    if made.watched > 0 {
+        message.push_str(&format!(", {} of lines", plural(made.watched, "record")));
+    }
     if made.skipped > 0 {
         message.push_str(&format!(", {} lines skipped", made.skipped));
     }

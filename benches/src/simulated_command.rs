@@ -3,9 +3,10 @@
 use harness::native::Failure as Broken;
 use harness::placement::Placement;
 use harness::simulated::child::Answer;
-use harness::simulated::{Cores, Machine, Request, Watch, measure, watch};
+use harness::simulated::{Cores, Machine, Request, Watch, confirm, measure, watch};
 use harness::sweep::Ground;
 use harness::unavailable::Unavailable;
+use harness::workload::Workload;
 use serde::Serialize;
 
 use crate::cli::SimulatedArgs;
@@ -22,6 +23,11 @@ pub(crate) fn run(arguments: &SimulatedArgs) -> Result<(), Failure> {
     let machine = Machine::find(&arguments.machine)
         .and_then(|machine| machine.with_cores(arguments.cores))
         .map_err(|error| Failure::Usage(error.to_string()))?;
+    if arguments.place {
+        return answer(with_request(&machine, arguments, |request| {
+            confirm(variant.row.make, request)
+        }));
+    }
     let Some(apart) = &arguments.watch else {
         return answer(with_request(&machine, arguments, |request| {
             measure(variant.row.make, request)
@@ -44,7 +50,7 @@ fn with_request<T>(
         cores: &cores.map_err(Broken::Unavailable)?,
         ops: arguments.ops,
         seed: arguments.seed,
-        workload: &arguments.workload.workload(),
+        workload: &Workload { memory: arguments.memory, ..arguments.workload.workload() },
     })
 }
 

@@ -9,8 +9,9 @@ use harness::simulated::{self, Cores};
 use harness::sweep::{self, Block, Row, Settings};
 use topology::Topology;
 
-use crate::cli::{SweepArgs, workload_words};
+use crate::cli::SweepArgs;
 use crate::exit::Failure;
+use crate::simulated_words::SimulatedWords;
 use crate::stdout::note;
 use crate::sweep_command::{catch_signals, header, list_points, points, report_same_as_before};
 use crate::sweep_follower::Follower;
@@ -66,20 +67,15 @@ pub(crate) fn run(
 
 /// The hidden command for one point.
 fn words(target: &Target, block: &Block, row: &Row, ops: u64, seed: u64) -> Vec<String> {
-    let words = [
-        ("--machine", target.for_children().to_owned()),
-        ("--cores", target.machine.cores().to_string()),
-        ("--primitive", row.primitive.to_owned()),
-        ("--variant", row.id.to_owned()),
-        ("--threads", block.threads.to_string()),
-        ("--placement", block.placement.to_string()),
-        ("--ops", ops.to_string()),
-        ("--seed", seed.to_string()),
-    ];
-    let words = words.into_iter().flat_map(|(word, value)| [word.to_owned(), value]);
-    ["simulated".to_owned()]
-        .into_iter()
-        .chain(words)
-        .chain(workload_words(&block.workload))
-        .collect()
+    let words = SimulatedWords {
+        target,
+        primitive: row.primitive,
+        variant: row.id,
+        threads: block.threads,
+        placement: &block.placement,
+        ops,
+        seed,
+        workload: &block.workload,
+    };
+    words.words()
 }

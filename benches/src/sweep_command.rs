@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::callgrind::Callgrind;
+use harness::clock::Clock;
 use harness::doctor::{Finding, Live, Look, Subject, Verdict, examine};
 use harness::host::{self, Build};
 use harness::native::Native;
@@ -19,7 +20,7 @@ use crate::doctor_command::names;
 use crate::exit::Failure;
 use crate::stdout::{self, note};
 use crate::sweep_follower::Follower;
-use crate::sweep_records::Records;
+use crate::sweep_records::{Records, TOPOLOGY};
 use crate::{count, count_command, rows, select, simulated_sweep, table};
 
 /// The shortest measured time of a point to which a budget may shorten it.
@@ -52,7 +53,9 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     catch_signals(&interrupted)?;
     let mut records = Records::open(&arguments)?;
     let mut native = Native::new(topology);
-    let header = Run { doctor: doctor(&native), ..header(native.topology()) };
+    let mut header =
+        Run { doctor: doctor(native.topology(), native.clock()), ..header(native.topology()) };
+    header.other.insert(TOPOLOGY.into(), json!(native.topology().plan()));
     let skip = records.measured_already(&arguments, &header)?;
     records.write(&header)?;
     let about = Some(plan.duration(settings.point, settings.repeat));
@@ -259,9 +262,9 @@ pub(crate) fn catch_signals(interrupted: &Arc<AtomicBool>) -> Result<(), Failure
 }
 
 /// Examines the host briefly, says what is bad, and gives everything for the record.
-fn doctor(native: &Native) -> Vec<Value> {
-    let live = Live::measured(native.topology(), native.clock(), Look::Brief);
-    let findings = match Subject::new(native.topology(), Ok(live)) {
+pub(crate) fn doctor(host: &Topology, clock: &Clock) -> Vec<Value> {
+    let live = Live::measured(host, clock, Look::Brief);
+    let findings = match Subject::new(host, Ok(live)) {
         Ok(subject) => examine(&subject),
         Err(reason) => {
             note(&format!("note: the host could not be examined: {reason}"));

@@ -27,6 +27,9 @@ fn sameness(run: &Run) -> Vec<Option<&serde_json::Value>> {
 /// The key of a header that describes the simulated machine.
 pub(crate) const MACHINE: &str = "machine";
 
+/// The key of a header that describes the host, for drawings.
+pub(crate) const TOPOLOGY: &str = "topology";
+
 /// Gives the keys of the points that `path` holds, measured on this host or the same simulated
 /// machine by this build.
 fn measured_already(path: &Path, header: &Run) -> Result<BTreeSet<String>, Failure> {
@@ -45,6 +48,7 @@ fn measured_already(path: &Path, header: &Run) -> Result<BTreeSet<String>, Failu
             }
         }
         Record::Point(_) => others += 1,
+        Record::Lines(_) => {}
     };
     let skipped = |Skipped { line, reason }| {
         note(&format!("note: {} line {line} skipped: {reason}", path.display()));
@@ -81,6 +85,14 @@ impl Records {
             None if arguments.json => None,
             None => Some(default_path()),
         };
+        Self::at(path, arguments.json)
+    }
+
+    /// Opens a file, if one is named, and standard output if it is wanted.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn at(path: Option<PathBuf>, to_stdout: bool) -> Result<Self, Failure> {
         let open = |path: PathBuf| {
             Appender::open(&path).map_err(|error| {
                 Failure::Failed(format!(
@@ -89,7 +101,7 @@ impl Records {
                 ))
             })
         };
-        Ok(Self { file: path.map(open).transpose()?, to_stdout: arguments.json })
+        Ok(Self { file: path.map(open).transpose()?, to_stdout })
     }
 
     /// With --resume, the keys of the points that the file holds.

@@ -122,3 +122,26 @@ fn a_place_that_cannot_be_written_is_refused_before_anything_is_measured() {
     let output = manycore(directory, &["calibrate", "--quik"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_host_is_arranged_like_a_known_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let like = ["calibrate", "--quick", "--like", "epyc-7742-2s"];
+    succeeds(&mut manycore(directory, &like));
+    let figures = figures(directory, "./this-host.toml");
+    assert_eq!(of(&figures, "topology.sockets")["value"], 2);
+    assert_eq!(of(&figures, "topology.l3_groups_per_socket")["value"], 16);
+    for field in ["topology.sockets", "transfer.cross_socket_ns", "memory.remote_ns"] {
+        let figure = of(&figures, field);
+        assert!(figure["source"].as_str().unwrap().starts_with("as on epyc-7742-2s"), "{figure}");
+        assert_eq!(figure["confidence"], "assumed");
+    }
+    assert_eq!(of(&figures, "atomic.rmw_owned_ns")["confidence"], "measured");
+    let file = fs::read_to_string(directory.join("this-host.toml")).unwrap();
+    assert!(file.contains("arranged like epyc-7742-2s"), "{file}");
+
+    let output = manycore(directory, &["calibrate", "--like", "pdp-11"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("epyc-7742-2s"), "{}", text(&output.stderr));
+}

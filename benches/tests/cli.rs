@@ -154,7 +154,11 @@ fn topology_reads_this_host_and_trees() {
     assert_refused(&manycore(&["topology", "--root", "/no/such/tree"]), 1, &["/no/such/tree"]);
     let file = empty.path().join("file");
     fs::write(&file, "").unwrap();
-    assert_refused(&manycore(&["topology", "--root", file.to_str().unwrap()]), 1, &["file"]);
+    assert_refused(
+        &manycore(&["topology", "--root", file.to_str().unwrap()]),
+        1,
+        &["file", "empty"],
+    );
 }
 
 #[test]

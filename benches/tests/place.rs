@@ -27,6 +27,36 @@ fn row<'a>(rows: &'a [Value], id: &str) -> &'a Value {
     rows.iter().find(|row| row["variant"] == id).unwrap_or_else(|| panic!("no {id}"))
 }
 
+/// What the simulated machine saw: nothing wrong, but for controls of what lines hold.
+fn was_seen(row: &Value) {
+    let seen = &row["simulated"];
+    if seen["unavailable"].is_string() {
+        assert!(seen["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{row}");
+        return;
+    }
+    let machine = if row["pair_bytes"].is_null() { "epyc-7742-2s" } else { "xeon-8176-8s" };
+    assert_eq!(seen["machine"], machine, "{row}");
+    let findings = seen["findings"].as_u64().unwrap();
+    let shares = row["kind"] == "control" && row["primitive"] != "alloc-arena";
+    assert_eq!(findings > 0, shares, "{row}");
+    if shares {
+        let found = row["first_findings"].as_array().unwrap();
+        assert!(found.iter().any(|finding| finding["kind"] == "shared_falsely"), "{row}");
+    }
+    assert!(seen["fields"].as_u64() > Some(0) || row["kind"] == "baseline", "{row}");
+}
+
+#[test]
+fn what_is_not_simulated_says_so() {
+    let (unasked, code) = rows(&["--variant", "mcs", "--shards", "1", "--no-simulate"]);
+    assert_eq!((&unasked[0]["simulated"]["unavailable"], code), (&"not_asked_for".into(), Some(0)));
+    let long = ["--variant", "mcs", "--shards", "1", "--line", "32", "--pair", "none"];
+    let (long, code) = rows(&long);
+    assert_eq!(code, Some(0));
+    assert_eq!(long[0]["simulated"]["unavailable"], "line_not_simulated", "{long:?}");
+    assert_eq!(long[0]["unavailable"][0]["unavailable"], "line_not_simulated", "{long:?}");
+}
+
 #[test]
 fn every_row_is_as_it_must_be() {
     for arguments in [&["--line", "64", "--pair", "128"][..], &["--line", "64", "--pair", "none"]] {
@@ -36,6 +66,7 @@ fn every_row_is_as_it_must_be() {
         for row in &rows {
             let (kind, verdict) = (row["kind"].as_str().unwrap(), row["verdict"].as_str().unwrap());
             let found = row["findings"].as_u64().unwrap();
+            was_seen(row);
             match kind {
                 "control" if verdict == "undecided" => assert_ne!(row["unavailable"], Value::Null),
                 "control" => assert!(verdict == "control_found" && found > 0, "{row}"),
@@ -61,13 +92,23 @@ fn every_row_is_as_it_must_be() {
 
 #[test]
 fn the_table_says_what_was_used_and_what_was_found() {
-    let output = place(&["--line", "64", "--pair", "128", "--shards", "1,2,64"]);
+    let output = place(&[
+        "--line",
+        "64",
+        "--pair",
+        "128",
+        "--shards",
+        "1,2",
+        "--primitive",
+        "counters,locks",
+    ]);
     let table = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{table}");
     for words in [
         "line 64 bytes: --line",
         "pair 128 bytes: --pair",
-        "objects  fields  lines  findings",
+        "objects  fields  lines  findings  simulated",
+        "simulated: lock.neighbour",
         "control: found, as it must be",
         "baseline: describes nothing, as it must be",
         "share the line of 64 bytes",
@@ -105,7 +146,7 @@ fn controls_are_found_on_the_smallest_lines_and_without_neighbours() {
 
 #[test]
 fn pages_lie_as_asked_or_the_reason_is_typed() {
-    let (rows, _) = rows(&["--primitive", "alloc-arena", "--shards", "2"]);
+    let (rows, _) = rows(&["--primitive", "alloc-arena", "--shards", "2", "--no-simulate"]);
     for id in ["bump_mmap", "bump_huge", "bump_numa"] {
         let row = row(&rows, id);
         let known = row["pages"].as_array().unwrap();

@@ -154,12 +154,70 @@ fn placements_memories_and_sharing_are_figures_or_reasons() {
     let remote = run(&["--threads", "2", "--memory", "remote"]);
     assert_eq!(remote.len(), 8);
     for point in &remote[6..] {
-        assert_eq!(point["status"], "unavailable");
-        assert!(point["reasons"][0].as_str().unwrap().contains("memory_not_simulated"), "{point}");
+        assert_eq!(
+            (&point["status"], &point["workload"]["memory"]),
+            (&"ok".into(), &"remote".into())
+        );
     }
     let shared = run(&["--threads", "4", "--cores", "2", "--oversubscribe", "--variant", "futex"]);
     let last = shared.last().unwrap();
     assert_eq!((&last["status"], &last["cpus"]), (&"ok".into(), &serde_json::json!([0, 1, 0, 1])));
+}
+
+/// An arena that no cache holds: lines come from the node that its pages were asked to lie on.
+#[test]
+fn memory_lies_where_the_sweep_wants_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |machine: &str, more: &[&str]| {
+        let words = ["--machine", machine, "--primitive", "alloc-arena"];
+        let arena = ["--arena-bytes", "8388608", "--threads", "2", "--json"];
+        let output = sweep(directory.path(), &[&words[..], &arena, more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let lines = text(&output.stdout);
+        let records = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+        records.filter(|record: &Value| record["record"] == "point").collect::<Vec<_>>()
+    };
+    for machine in ["epyc-7742-2s", "xeon-8176-8s"] {
+        let memory = ["--memory", "local,remote,interleave,node=1", "--variant", "bump_numa"];
+        let points = run(machine, &memory);
+        let figure = |at: usize, name: &str| {
+            let metric = &points[at]["metrics"][name]["value"];
+            metric.as_f64().unwrap_or_else(|| panic!("{name}: {}", points[at]))
+        };
+        let (local, remote, absent) = (0, 1, 2);
+        assert_eq!(points[remote]["workload"]["memory"], "remote");
+        assert_eq!(figure(local, "memory_reads_per_op.remote"), 0.0, "{machine}");
+        assert!((0.99..1.05).contains(&figure(local, "memory_reads_per_op.local")), "{machine}");
+        for far in [remote, 3] {
+            assert!(figure(far, "memory_reads_per_op.local") < 0.05, "{machine}");
+            let reads = figure(far, "memory_reads_per_op.remote");
+            assert!((0.99..1.05).contains(&reads), "{machine}: {reads}");
+            // Two arenas of 2048 pages.
+            assert_eq!(figure(far, "pages_on_node"), 4096.0);
+            assert_eq!(figure(far, "arenas_verified"), 2.0);
+        }
+        assert_eq!(points[absent]["status"], "unavailable");
+        assert!(points[absent]["reasons"][0].as_str().unwrap().starts_with("no_interleave"));
+    }
+    let control = run("epyc-7742-2s", &["--memory", "remote", "--variant", "bump_first_touch"]);
+    assert!(control[0]["reasons"][0].as_str().unwrap().starts_with("not_numa_bound"));
+    let one = run("graviton2", &["--memory", "remote,node=1", "--variant", "bump_numa"]);
+    for (point, code) in one.iter().zip(["one_node", "node_absent"]) {
+        assert_eq!(point["status"], "unavailable");
+        assert!(point["reasons"][0].as_str().unwrap().starts_with(code), "{point}");
+    }
+    // Lines of other L3 groups pass through their home, which is far now.
+    let words = ["--machine", "epyc-7742-2s", "--threads", "4", "--placement", "cross-l3"];
+    let memory = ["--variant", "ticket", "--memory", "local,node=0,remote,interleave,node=9"];
+    let out = ["--out", "shared.jsonl"];
+    let output = sweep(directory.path(), &[&words[..], &memory, &out].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shared = points(&directory.path().join("shared.jsonl"));
+    let ns = |at: usize| shared[at]["metrics"]["ns_per_op"]["value"].as_f64().unwrap();
+    assert_eq!(ns(0), ns(1), "the first thread's node");
+    assert!(ns(2) > 1.5 * ns(0), "{} {}", ns(2), ns(0));
+    assert!(ns(3) > 0.0);
+    assert_eq!(shared[4]["status"], "unavailable");
 }
 
 #[test]

@@ -6,14 +6,17 @@ use core::hint::black_box;
 use core::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
 
-use counters::Counter;
+use counters::{Counter, HotFields};
 use crossbeam_utils::CachePadded;
+use harness::layout::Object;
 use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
+
+harness::described!(described, counters);
 
 struct Adder<C> {
     counter: Shared<CachePadded<C>>,
@@ -26,7 +29,7 @@ struct Adder<C> {
     think: u64,
 }
 
-impl<C: Counter> Work for Adder<C> {
+impl<C: Counter + HotFields> Work for Adder<C> {
     #[inline(never)]
     fn batch(&mut self, ops: u64) -> u64 {
         let counter: &C = &self.counter;
@@ -49,6 +52,10 @@ impl<C: Counter> Work for Adder<C> {
         ops
     }
 
+    fn objects(&self) -> Vec<Object> {
+        vec![described("counter".into(), &**self.counter)]
+    }
+
     fn finish(&mut self) -> Result<(), String> {
         self.expected.fetch_add(self.added, Ordering::Relaxed);
         Ok(())
@@ -61,7 +68,7 @@ impl<C: Counter> Work for Adder<C> {
 /// When no memory can be had where it is asked for.
 pub(crate) fn experiment<C>(conditions: &Conditions) -> Result<Experiment, Unavailable>
 where
-    C: Counter + Default + 'static,
+    C: Counter + HotFields + Default + 'static,
 {
     let counter = Shared::place(CachePadded::<C>::default(), &conditions.shared_memory)?;
     let expected = Arc::new(AtomicI64::new(0));

@@ -37,11 +37,18 @@ pub fn fingerprint(topology: &Topology, build: Build) -> Map<String, Value> {
         ("thp", known(chosen("/sys/kernel/mm/transparent_hugepage/enabled"), "no_thp")),
         ("aslr", known(first_line("/proc/sys/kernel/randomize_va_space"), "no_procfs")),
         ("hypervisor", hypervisor(topology)),
+        ("arch", Value::String(std::env::consts::ARCH.into())),
+        ("profile", Value::String(profile().into())),
         ("rustc", Value::String(build.rustc.into())),
         ("commit", Value::String(build.commit.into())),
         ("date", Value::String(date("%Y-%m-%dT%H:%M:%SZ"))),
     ];
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Gives how the program was built.
+pub fn profile() -> &'static str {
+    if cfg!(debug_assertions) { "debug" } else { "release" }
 }
 
 /// Gives the time now, in UTC, as `strftime` writes it.
@@ -108,6 +115,8 @@ mod tests {
             "thp",
             "aslr",
             "hypervisor",
+            "arch",
+            "profile",
             "rustc",
             "commit",
             "date",

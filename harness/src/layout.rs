@@ -25,6 +25,8 @@
 //! println!("{}", checked.findings[0]);
 //! ```
 //!
+//! [`confirm`] compares what objects say with what a simulated machine saw of their bytes.
+//!
 //! Types that describe themselves, with the `HotFields` of a primitive crate, are taken over by
 //! [`described!`](crate::described).
 
@@ -33,9 +35,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod described;
 mod finding;
+mod seen;
 
 pub use described::{index_arrays_only, together};
 pub use finding::{Finding, Kind, Spot};
+pub use seen::{IN_TURN, Player, Seen, SeenFinding, SeenKind, confirm};
 
 /// Who does something with a field. Equal roles of one object are the same threads; roles of
 /// different objects are different ones.
@@ -89,6 +93,8 @@ pub struct Field {
     pub align: usize,
     /// Who writes it.
     pub writers: Role,
+    /// Whether one thread at a time has the writers' role.
+    pub alone: bool,
     /// Who reads it, besides its writers.
     pub readers: Role,
     /// Whether it may lie with others on one line.
@@ -165,6 +171,7 @@ impl Field {
             bytes,
             align: 1,
             writers: Role::Nobody,
+            alone: false,
             readers: Role::Nobody,
             sharing: Sharing::Apart,
         }
@@ -174,6 +181,12 @@ impl Field {
     #[must_use]
     pub fn written_by(self, writers: Role) -> Self {
         Self { writers, ..self }
+    }
+
+    /// Says that one thread at a time writes it; [`confirm`] looks whether it is so.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { alone: true, ..self }
     }
 
     /// Says who reads it, besides its writers.

@@ -62,22 +62,25 @@
 //! | [`native`] | an experiment repeated, checked and summarised |
 //! | [`simulated`] | an experiment on the cores of a named machine, a process a point |
 //! | [`workload`] | what threads do, in the words of the command line |
+//! | [`paired`] | windows of two experiments in turn, and a rule that says which is faster |
 //! | [`placement`] | which CPU each thread gets; thread counts |
 //! | [`sweep`] | many points, in rotated order |
-//! | [`records`] | JSON Lines, read and written |
+//! | [`records`], [`line_records`] | JSON Lines, read and written |
 //! | [`report`] | what records say, as one page, as Markdown, as comma-separated values |
+//! | [`compare`] | two files of records: paired by point, a verdict each |
 //! | [`glossary`] | what each metric means and how it is got |
 //! | `front_door` (feature `bench`) | `cargo bench`: flags, wall clock, exact counts, cross-check |
 //! | [`layout`] | which fields share a line and should not |
 //! | [`line_sizes`] | what a machine moves at once, with sources |
 //! | [`host`] | the host's fingerprint |
 //! | [`doctor`] | what about a host spoils measurements, and settings that help |
-//! | [`stats`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
+//! | [`stats`], [`student`], [`spin`], [`unavailable`] | medians and intervals, calibrated work, typed reasons |
 
 pub mod affinity;
 pub mod calibrate;
 pub mod callgrind;
 pub mod clock;
+pub mod compare;
 pub mod counted;
 pub mod doctor;
 #[cfg(feature = "bench")]
@@ -85,10 +88,13 @@ pub mod front_door;
 pub mod glossary;
 pub mod host;
 pub mod layout;
+mod light;
+pub mod line_records;
 pub mod line_sizes;
 pub mod memory;
 pub mod native;
 pub mod noise;
+pub mod paired;
 pub mod placement;
 pub mod pmu;
 pub mod records;
@@ -96,6 +102,7 @@ pub mod report;
 pub mod simulated;
 pub mod spin;
 pub mod stats;
+pub mod student;
 pub mod sweep;
 pub mod syscalls;
 pub mod team;

@@ -107,6 +107,7 @@ impl Region {
             .map_err(|error| Unavailable::syscall("out_of_memory", "mmap", &error))?;
         bind(&pages, policy)?;
         let populated = populate(&mut pages);
+        confirm(&pages, policy)?;
         let unasked = || Unavailable::new("simulated");
         let (huge_bytes, locked) = (Err(unasked()), Err(unasked()));
         Ok(Self { pages, granted: Granted { huge_bytes, populated, locked, policy: Ok(()) } })

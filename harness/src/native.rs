@@ -312,9 +312,9 @@ impl Native {
         }
     }
 
-    /// One thread's time for an operation, in nanoseconds: the threads' times, less what reading
-    /// the clock cost, over the operations of all.
-    fn ns_per_op(&self, repetition: &Repetition) -> f64 {
+    /// Gives one thread's time for an operation, in nanoseconds: the threads' times, less what
+    /// reading the clock cost, over the operations of all.
+    pub fn ns_per_op(&self, repetition: &Repetition) -> f64 {
         let ticks: u64 = repetition.windows.iter().map(|w| w.end - w.start).sum();
         (self.clock.ns(ticks as f64) - self.overhead_ns(repetition)) / repetition.ops() as f64
     }
@@ -475,6 +475,11 @@ impl Native {
             reasons.push(format!("the interval is {:.0} % of the median wide", width * 100.0));
         }
         reasons
+    }
+
+    /// Tells whether something disturbed a repetition.
+    pub fn disturbed(&self, repetition: &Repetition) -> bool {
+        !self.disturbances(std::slice::from_ref(repetition), None).is_empty()
     }
 
     /// Whether a thread waited for its CPU for a share of its window that shows in the figures.

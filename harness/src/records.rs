@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::line_records::Lines;
 use crate::stats::Estimate;
 use crate::unavailable::Unavailable;
 
@@ -84,6 +85,20 @@ pub struct Point {
     /// Keys of later versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+impl Point {
+    /// Takes away the figures of a broken or unavailable point, which has none unless somebody
+    /// changed the record. Says whether there were any.
+    pub fn withhold(&mut self) -> bool {
+        let forbidden = matches!(self.status, Status::Broken | Status::Unavailable);
+        let any = forbidden && !(self.metrics.is_empty() && self.per_thread.is_empty());
+        if any {
+            self.metrics.clear();
+            self.per_thread.clear();
+        }
+        any
+    }
 }
 
 /// Whether a point's figures can be believed.
@@ -170,6 +185,8 @@ pub enum Record {
     Run(Box<Run>),
     /// A point.
     Point(Box<Point>),
+    /// Watched lines of a simulated point.
+    Lines(Box<Lines>),
 }
 
 /// A line that was not understood.
@@ -183,6 +200,8 @@ pub struct Skipped {
 
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;
+/// What some programs put before the first line of a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes read at once.
 const READ_AT_ONCE: usize = 256 << 10;
 
@@ -215,8 +234,10 @@ pub(crate) fn lines(path: &Path, mut each: impl FnMut(u64, &[u8])) -> io::Result
         if bytes.is_empty() {
             break;
         }
+        let bare = if line == 1 { bytes.strip_prefix(BYTE_ORDER_MARK) } else { None };
+        let bytes = bare.unwrap_or(&bytes);
         if !bytes.iter().all(u8::is_ascii_whitespace) {
-            each(line, &bytes);
+            each(line, bytes);
         }
     }
     Ok(())
@@ -248,6 +269,7 @@ pub(crate) fn parse(bytes: &[u8], newer_runs: &mut BTreeSet<String>) -> Result<R
     let parsed = match record.as_deref() {
         Some("run") => serde_json::from_value(value).map(|run| Record::Run(Box::new(run))),
         Some("point") => serde_json::from_value(value).map(|point| Record::Point(Box::new(point))),
+        Some("lines") => serde_json::from_value(value).map(|lines| Record::Lines(Box::new(lines))),
         Some(other) => return Err(format!("unknown kind of record `{other}`")),
         None => return Err("no kind of record".into()),
     };
@@ -374,6 +396,29 @@ mod tests {
         let lines: Vec<u64> = skipped.iter().map(|skipped| skipped.line).collect();
         assert_eq!(lines, [2, 4, 5, 6, 7, 8, 9], "{skipped:?}");
         assert!(skipped[3].reason.contains("newer"), "{skipped:?}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_hides_no_record() {
+        let (records, skipped) = read_all(format!("\u{feff}{0}\n{0}\n", point()).as_bytes());
+        assert_eq!((records.len(), skipped.len()), (2, 0));
+        let (records, skipped) = read_all(format!("{0}\n\u{feff}{0}\n", point()).as_bytes());
+        assert_eq!((records.len(), skipped.len()), (1, 1), "it means nothing further down");
+        assert_eq!(read_all("\u{feff}".as_bytes()), (vec![], vec![]));
+    }
+
+    #[test]
+    fn figures_that_the_status_forbids_are_taken_away() {
+        for (status, kept) in
+            [("ok", true), ("noisy", true), ("broken", false), ("unavailable", false)]
+        {
+            let mut value = point();
+            value["status"] = json!(status);
+            let mut point: Point = serde_json::from_value(value).unwrap();
+            assert_eq!(point.withhold(), !kept, "{status}");
+            assert_eq!((point.metrics.is_empty(), point.per_thread.is_empty()), (!kept, !kept));
+            assert!(!point.withhold(), "once");
+        }
     }
 
     #[test]

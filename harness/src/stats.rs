@@ -61,6 +61,26 @@ pub fn jain(shares: &[u64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
+/// Corrects probabilities for how many tests were made (Holm 1979): whoever then takes those below
+/// α for real is wrong about any of them with a probability of α at the most. `ps` are the smallest
+/// of `tests` probabilities, in any order; what comes back is in theirs.
+///
+/// ```
+/// assert_eq!(harness::stats::holm(&[0.04, 0.01, 0.03], 3), [0.06, 0.03, 0.06]);
+/// ```
+pub fn holm(ps: &[f64], tests: u64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..ps.len()).collect();
+    order.sort_by(|&a, &b| ps[a].total_cmp(&ps[b]));
+    let mut corrected = vec![1.0; ps.len()];
+    let mut least = 0.0_f64;
+    for (rank, at) in order.into_iter().enumerate() {
+        let left = tests.saturating_sub(rank as u64).max(1);
+        least = least.max((ps[at] * left as f64).min(1.0));
+        corrected[at] = least;
+    }
+    corrected
+}
+
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seeded, the same everywhere.
 #[derive(Debug, Clone)]
 pub struct SplitMix(pub u64);

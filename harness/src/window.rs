@@ -13,6 +13,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::affinity::current_cpu;
 use crate::clock::Clock;
+use crate::layout::Object;
 use crate::noise::ThreadUsage;
 use crate::pmu::{self, Count, Reading};
 use crate::syscalls;
@@ -33,6 +34,18 @@ pub trait Work: Send {
     /// warms it up. An arena's blocks until it is reset, say.
     fn period(&self) -> u64 {
         1
+    }
+
+    /// Describes what this thread uses together with others, and what is its own, for a check of
+    /// who writes what. Is called after [`prepare`](Self::prepare), of each thread; what several
+    /// threads describe counts once.
+    fn objects(&self) -> Vec<Object> {
+        Vec::new()
+    }
+
+    /// Tells which roles this thread has that others have not, unless they tell the same.
+    fn roles(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Tells what this thread saw go wrong. Is called on the pinned thread after the window.
@@ -62,6 +75,14 @@ impl<W: Work> Work for CachePadded<W> {
 
     fn period(&self) -> u64 {
         (**self).period()
+    }
+
+    fn objects(&self) -> Vec<Object> {
+        (**self).objects()
+    }
+
+    fn roles(&self) -> &'static [&'static str] {
+        (**self).roles()
     }
 
     fn finish(&mut self) -> Result<(), String> {

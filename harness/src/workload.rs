@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::{Map, Value, json};
+use simulator::machine::Machine;
 use topology::Topology;
 
 use crate::memory::Policy;
@@ -27,6 +28,8 @@ pub struct Workload {
     pub element_bytes: usize,
     /// Bytes of an allocation.
     pub alloc_bytes: usize,
+    /// Bytes of each thread's arena.
+    pub arena_bytes: usize,
     /// Where pages shall lie.
     pub memory: Memory,
 }
@@ -42,6 +45,7 @@ impl Default for Workload {
             capacity: 1024,
             element_bytes: 8,
             alloc_bytes: 64,
+            arena_bytes: 64 << 10,
             memory: Memory::Local,
         }
     }
@@ -60,7 +64,10 @@ impl Workload {
                 let sides = [("producers", self.producers), ("consumers", self.consumers)];
                 words.extend(sides.into_iter().filter_map(|(word, n)| Some((word, json!(n?)))));
             }
-            _ => words.push(("alloc_bytes", json!(self.alloc_bytes))),
+            _ => {
+                words.push(("alloc_bytes", json!(self.alloc_bytes)));
+                words.push(("arena_bytes", json!(self.arena_bytes)));
+            }
         }
         words.push(("memory", json!(self.memory.to_string())));
         words.into_iter().map(|(word, value)| (word.to_owned(), value)).collect()
@@ -122,24 +129,91 @@ impl Memory {
             .filter(|node| node.is_memoryless() != Some(true))
             .map(|node| node.id)
             .collect();
-        let one_node = || Unavailable::because("one_node", "this machine has memory on one node");
-        match (self, node) {
-            (Self::Node(node), _) => Ok(Policy::Node(node)),
-            (Self::Local, Some(node)) if with_memory.contains(&node) => Ok(Policy::Prefer(node)),
-            (Self::Local, _) => Ok(Policy::FirstTouch),
-            (Self::Remote, node) => with_memory
-                .iter()
-                .copied()
-                .filter(|&other| Some(other) != node)
-                .max_by_key(|&other| {
-                    let distance = node.and_then(|node| topology.distance(node, other));
-                    (distance, std::cmp::Reverse(other))
-                })
-                .filter(|_| with_memory.len() > 1)
-                .map(Policy::Node)
-                .ok_or_else(one_node),
-            (Self::Interleave, _) if with_memory.len() < 2 => Err(one_node()),
-            (Self::Interleave, _) => Ok(Policy::Interleave(with_memory)),
+        match self {
+            Self::Node(node) => Ok(Policy::Node(node)),
+            Self::Local => Ok(node
+                .filter(|node| with_memory.contains(node))
+                .map_or(Policy::FirstTouch, Policy::Prefer)),
+            Self::Remote | Self::Interleave => {
+                let far = |one, other| topology.distance(one, other).map(u64::from);
+                self.elsewhere(with_memory, node, far)
+            }
         }
+    }
+
+    /// Gives the policy for memory used from a CPU of a simulated machine.
+    ///
+    /// # Errors
+    /// `one_node` when another node is asked for and there is none, `node_absent`.
+    pub fn policy_on(self, machine: &Machine, cpu: u32) -> Result<Policy, Unavailable> {
+        let nodes = machine.nodes() as u32;
+        match self {
+            Self::Local => Ok(Policy::FirstTouch),
+            Self::Node(node) if node < nodes => Ok(Policy::Node(node)),
+            Self::Node(node) => Err(Unavailable::because(
+                "node_absent",
+                format!(
+                    "{} has no node {node}; choose one from 0 to {}",
+                    machine.name(),
+                    nodes - 1
+                ),
+            )),
+            Self::Remote | Self::Interleave => {
+                let far = |_, other| Some(machine.memory_ps(cpu, other as usize));
+                self.elsewhere((0..nodes).collect(), Some(machine.node_of(cpu) as u32), far)
+            }
+        }
+    }
+
+    /// Gives the policy for memory on another node than the thread's own, or on all.
+    fn elsewhere(
+        self,
+        with_memory: Vec<u32>,
+        node: Option<u32>,
+        distance: impl Fn(u32, u32) -> Option<u64>,
+    ) -> Result<Policy, Unavailable> {
+        if with_memory.len() < 2 {
+            return Err(Unavailable::because(
+                "one_node",
+                "this machine has memory on one node; take --memory local, or --engine simulated \
+                 with a --machine of several nodes, epyc-7742-2s say",
+            ));
+        }
+        if self == Self::Interleave {
+            return Ok(Policy::Interleave(with_memory));
+        }
+        let others = with_memory.into_iter().filter(|&other| Some(other) != node);
+        let farthest = others.max_by_key(|&other| {
+            (node.and_then(|node| distance(node, other)), std::cmp::Reverse(other))
+        });
+        farthest.map(Policy::Node).ok_or_else(|| Unavailable::new("one_node"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_a_simulated_machine() {
+        let of = |machine: &str, memory: Memory, cpu| {
+            memory.policy_on(&Machine::named(machine).unwrap(), cpu)
+        };
+        let two = |memory, cpu| of("epyc-7742-2s", memory, cpu).unwrap();
+        assert_eq!(two(Memory::Local, 64), Policy::FirstTouch);
+        assert_eq!(two(Memory::Remote, 0), Policy::Node(1));
+        assert_eq!(two(Memory::Remote, 64), Policy::Node(0));
+        assert_eq!(two(Memory::Node(1), 64), Policy::Node(1));
+        assert_eq!(two(Memory::Interleave, 0), Policy::Interleave(vec![0, 1]));
+        let eight = |memory, cpu| of("xeon-8176-8s", memory, cpu).unwrap();
+        assert_eq!(eight(Memory::Remote, 0), Policy::Node(1), "all others are as far: the first");
+        assert_eq!(eight(Memory::Interleave, 0), Policy::Interleave((0..8).collect()));
+        let code = |machine, memory| of(machine, memory, 0).unwrap_err().code;
+        assert_eq!(code("epyc-7742-2s", Memory::Node(2)), "node_absent");
+        assert_eq!(code("graviton2", Memory::Node(1)), "node_absent");
+        assert_eq!(code("graviton2", Memory::Remote), "one_node");
+        assert_eq!(code("graviton2", Memory::Interleave), "one_node");
+        let why = of("graviton2", Memory::Remote, 0).unwrap_err().to_string();
+        assert!(why.contains("epyc-7742-2s") && why.contains("--memory local"), "{why}");
     }
 }

@@ -121,7 +121,7 @@ fn nanoseconds_of_work_last_as_long_on_the_simulated_machine() {
     let thinking = |think_ns| {
         let workload = Workload { think_ns, ..Workload::default() };
         let measured = run(adding::<1>, &[0], 1, &workload).unwrap();
-        metrics(&measured, &machine())["ns_per_op"].value().unwrap()
+        metrics(&measured, &machine(), 1.0)["ns_per_op"].value().unwrap()
     };
     let more = thinking(500) - thinking(0);
     assert!((495.0..510.0).contains(&more), "{more}");
@@ -146,8 +146,8 @@ fn what_breaks_a_promise_panics_or_cannot_be_had_is_a_reason() {
 
     let never = reason(run(|_| Err(Unavailable::new("never")), &[0], 1, &plain));
     assert_eq!(never, "never");
-    let remote = Workload { memory: Memory::Remote, ..plain.clone() };
-    assert!(reason(run(adding::<1>, &[0], 1, &remote)).contains("memory_not_simulated"));
+    let absent = Workload { memory: Memory::Node(99), ..plain.clone() };
+    assert!(reason(run(adding::<1>, &[0], 1, &absent)).contains("node_absent"));
     let beyond = reason(run(adding::<1>, &[999], 1, &plain));
     assert!(beyond.contains("999"), "{beyond}");
 }

@@ -5,13 +5,16 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
+use harness::layout::{Field, Object, Role};
 use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
-use locks::{Fairness, RawLock};
+use locks::{Fairness, HotFields, RawLock};
+
+harness::described!(described, locks);
 
 /// A lock and its data, each on lines of its own.
 #[derive(Default)]
@@ -33,9 +36,9 @@ fn is_a_lock<L: RawLock>() -> bool {
     L::PROPERTIES.fairness != Fairness::NotALock
 }
 
-impl<L: RawLock> Work for Visitor<L>
+impl<L: RawLock + HotFields> Work for Visitor<L>
 where
-    L::Slot: Send,
+    L::Slot: Send + HotFields,
 {
     #[inline(never)]
     fn batch(&mut self, ops: u64) -> u64 {
@@ -53,6 +56,17 @@ where
         }
         ops
     }
+
+    fn objects(&self) -> Vec<Object> {
+        let (lock, data) = (&*self.guarded.lock, &*self.guarded.data);
+        let word = |name, word: &AtomicU64| {
+            let (start, bytes) = (core::ptr::from_ref(word).addr(), size_of_val(word));
+            let field = Field::at("word", start, bytes).written_by(Role::named("holder"));
+            Object::at(name, start, bytes).with([field.alone()])
+        };
+        let slot = described("slot".into(), &*self.slot);
+        vec![described("lock".into(), lock), slot, word("data", data), word("own data", &self.own)]
+    }
 }
 
 /// Builds the experiment for one lock; the data must have counted every acquisition.
@@ -61,8 +75,8 @@ where
 /// When no memory can be had where it is asked for.
 pub(crate) fn experiment<L>(conditions: &Conditions) -> Result<Experiment, Unavailable>
 where
-    L: RawLock + Default + 'static,
-    L::Slot: Send,
+    L: RawLock + HotFields + Default + 'static,
+    L::Slot: Send + HotFields,
 {
     let guarded = Shared::place(Guarded::<L>::default(), &conditions.shared_memory)?;
     let work = |_| -> Box<dyn Work> {

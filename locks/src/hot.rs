@@ -22,7 +22,7 @@ use core::fmt;
 pub enum Role {
     /// No thread, from when the object is shared until it is taken apart.
     Nobody,
-    /// One thread at a time.
+    /// One thread, always the same; but `holder` is whoever holds the object at the time.
     One(&'static str),
     /// One of several alike, each alone in its role: `Nth("shard", 3)`.
     Nth(&'static str, usize),

@@ -7,6 +7,7 @@ use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use harness::layout::Object;
 use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::records::Metric;
@@ -14,7 +15,9 @@ use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
 use harness::workload::Memory;
-use queues::{Consumer, Full, Order, Producer, Queue, Side, WithCapacity};
+use queues::{Consumer, Full, HotFields, Order, Producer, Queue, Side, WithCapacity};
+
+harness::described!(described, queues);
 
 /// An element: its producer and number in the first word, and what makes it as large as asked.
 #[derive(Clone, Copy)]
@@ -117,14 +120,14 @@ struct Worker<P, C, Q, const WORDS: usize> {
     capacity: u64,
     think: u64,
     /// Keeps alive what the endpoints borrow.
-    _queue: Shared<Q>,
+    queue: Shared<Q>,
 }
 
 impl<P, C, Q, const WORDS: usize> Work for Worker<P, C, Q, WORDS>
 where
     P: Producer<Element<WORDS>> + Send,
     C: Consumer<Element<WORDS>> + Send,
-    Q: Send + Sync,
+    Q: HotFields + Send + Sync,
 {
     #[inline(never)]
     fn batch(&mut self, ops: u64) -> u64 {
@@ -159,6 +162,18 @@ where
             (None, None) => {}
         }
         done
+    }
+
+    fn objects(&self) -> Vec<Object> {
+        vec![described("queue".into(), &*self.queue)]
+    }
+
+    fn roles(&self) -> &'static [&'static str] {
+        match (&self.pushing, &self.popping) {
+            (Some(_), None) => &["producer", "producers"],
+            (None, Some(_)) => &["consumer", "consumers"],
+            _ => &["producer", "producers", "consumer", "consumers"],
+        }
     }
 
     /// A round through the slots; one thread alone does two operations on each.
@@ -216,7 +231,10 @@ fn refuse<T: Send, Q: Queue<T>>(conditions: &Conditions) -> Result<(usize, usize
         return Err(Unavailable::because("single_consumer", format!("{consumers} consumers")));
     }
     if !matches!(conditions.workload.memory, Memory::Local) {
-        return Err(Unavailable::because("slots_on_heap", "the slots' pages cannot be placed"));
+        return Err(Unavailable::because(
+            "slots_on_heap",
+            "the slots' pages cannot be placed; take --memory local",
+        ));
     }
     Ok((producers, consumers))
 }
@@ -236,7 +254,7 @@ pub(crate) fn experiment<const WORDS: usize, Q>(
     conditions: &Conditions,
 ) -> Result<Experiment, Unavailable>
 where
-    Q: Queue<Element<WORDS>> + WithCapacity + 'static,
+    Q: Queue<Element<WORDS>> + HotFields + WithCapacity + 'static,
 {
     let (producers, consumers) = refuse::<Element<WORDS>, Q>(conditions)?;
     let queue = Q::with_capacity(conditions.workload.capacity)
@@ -273,7 +291,7 @@ where
             checks_order: is_a_queue::<Element<WORDS>, Q>(),
             capacity: conditions.workload.capacity as u64,
             think: conditions.steps.steps(conditions.workload.think_ns),
-            _queue: shared.clone(),
+            queue: shared.clone(),
         })
     };
     let works = if conditions.threads() == 1 {

@@ -83,7 +83,7 @@ impl Engine {
                 self.touched(at, exit, &[(address, bytes.into(), write)]);
                 return Next::Go;
             }
-            return self.has_line(at, exit, wanted, owns);
+            return self.has_line(at, exit, id, wanted, owns);
         }
         if now >= self.limit {
             return self.wait_for_turn(at, exit, now);
@@ -107,7 +107,7 @@ impl Engine {
 
     /// A core may touch the line: it finds it in one of its caches, or has to fetch it from memory
     /// again.
-    fn has_line(&mut self, at: usize, exit: u32, wanted: Wanted, owns: bool) -> Next {
+    fn has_line(&mut self, at: usize, exit: u32, id: LineId, wanted: Wanted, owns: bool) -> Next {
         let Wanted { address, bytes, touch, remaining, .. } = wanted;
         let line = address & !63;
         let core = &self.cores[at];
@@ -117,7 +117,7 @@ impl Engine {
         if level > Level::L2 && now >= self.limit {
             return self.wait_for_turn(at, exit, now);
         }
-        let takes = self.refill(at, line, owns, touch, now);
+        let takes = self.refill(at, line, id, owns, touch, now);
         self.touched(at, exit, &[(address, bytes.into(), touch.writes())]);
         let core = &mut self.cores[at];
         if takes == 0 {
@@ -299,7 +299,7 @@ impl Engine {
                 if let Some(owns) = owns
                     && self.caches.find(self.cores[at].reach, line) == Level::L1
                 {
-                    self.cores[at].context.may(line, owns);
+                    self.may(at, line, id, owns, now);
                     continue;
                 }
                 if !turn {
@@ -315,7 +315,7 @@ impl Engine {
                     turn = true;
                 }
                 done = match owns {
-                    Some(owns) => done + self.refill(at, line, owns, touch, done),
+                    Some(owns) => done + self.refill(at, line, id, owns, touch, done),
                     None => self.fetch(at, line, id, touch, Turn::at(done)),
                 };
             }
@@ -336,15 +336,23 @@ impl Engine {
 
     /// Takes a line into the L1 that the core may touch and that has gone from there; how long it
     /// takes.
-    fn refill(&mut self, at: usize, line: u64, owns: bool, touch: Touch, now: Time) -> Time {
+    fn refill(
+        &mut self,
+        at: usize,
+        line: u64,
+        id: LineId,
+        owns: bool,
+        touch: Touch,
+        now: Time,
+    ) -> Time {
         let level = self.caches.find(self.cores[at].reach, line);
         let takes = match level {
             Level::Memory => self.memory_latency(at, line, now),
             level => self.caches.hit_ps(level),
         };
         self.fill(at, line);
+        self.may(at, line, id, owns, now);
         let core = &mut self.cores[at];
-        core.context.may(line, owns);
         core.counts.memory_reads += u64::from(level == Level::Memory);
         if let Some(lines) = &mut self.lines
             && level > Level::L1
@@ -354,6 +362,14 @@ impl Engine {
             lines.fetched(Fetched { line, source, lost: 0, asked: now, takes });
         }
         takes
+    }
+
+    /// Lets a core's next accesses hit a line; not while a store to it is still under way, for
+    /// which locked instructions wait.
+    fn may(&mut self, at: usize, line: u64, id: LineId, owns: bool, now: Time) {
+        if self.coherence.ready_at(id) <= now {
+            self.cores[at].context.may(line, owns);
+        }
     }
 
     pub(crate) fn wait_for_turn(&mut self, at: usize, exit: u32, now: Time) -> Next {

@@ -3,7 +3,7 @@
 //! A line is with one core that may write it, or with any number that may read it, or nowhere. A
 //! request finds it free, or waits in the line's queue (`waiting`). A read takes a transfer from
 //! the nearest core that has the line; the first read of an L3 group brings it into the group, the
-//! others hit there. A write takes a transfer from the farthest core that has it, and a little for
+//! others hit there, one after the other where the group is a mesh whose homes do atomics. A write takes a transfer from the farthest core that has it, and a little for
 //! each that has to give it up; while others wait behind it, it occupies the line for a share of
 //! that only, since the line's home already knows where it goes next. Where atomics are done at the home, a
 //! contended line stays there. What fits into a core's caches is a matter of `caches`.
@@ -298,11 +298,12 @@ impl Coherence {
         };
         let begin = asks.at.max(free);
         let done = begin + model.jittered(takes, self.random);
-        let occupied = model.read_group;
         let line = &mut self.lines[id.0 as usize];
         let alone = nearest.is_none() && !at_home;
         if owner != NONE || nearest.is_none_or(|distance| distance > Distance::SameL3) {
-            line.free = begin + occupied;
+            line.free = begin + model.read_group;
+        } else if let Some(busy) = model.far_atomic {
+            line.free = begin + busy;
         }
         line.owner = if alone { cpu } else { NONE };
         line.at_home = false;

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use crate::caches::Reach;
 use crate::context::Context;
+use crate::pace::Pace;
 use crate::report::Counts;
 use crate::spin::{Seen, Spin};
 use crate::time::Time;
-use crate::translate::{Block, Translator};
+use crate::translate::{Block, Counted, Translator};
 
 /// A core and the thread on it.
 #[repr(C)]
@@ -28,6 +29,10 @@ pub(crate) struct Core {
     pub(crate) resident: Option<usize>,
     /// When its thread's time slice is over.
     pub(crate) slice_end: Time,
+    /// How fast it executes.
+    pub(crate) pace: Pace,
+    /// The pace that it changes to, and from when on.
+    pub(crate) changes: Option<(Time, Pace)>,
     /// Whether its thread stands at the beginning of a block, where it may give way.
     pub(crate) stands: bool,
     /// Where generated code was left, while the matter waits for its turn.
@@ -46,11 +51,9 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(cpu: u32, rank: u32, reach: Reach, vector_mask: u64, targets: u64) -> Self {
-        let mut context = Context::new(vector_mask);
-        context.targets = targets;
+    pub(crate) fn new(cpu: u32, rank: u32, reach: Reach, vector_mask: u64) -> Self {
         Self {
-            context,
+            context: Context::new(vector_mask),
             cpu,
             rank,
             time: 0,
@@ -60,6 +63,8 @@ impl Core {
             thread: None,
             resident: None,
             slice_end: 0,
+            pace: Pace::Whole,
+            changes: None,
             stands: false,
             pending: None,
             begins: None,
@@ -71,6 +76,14 @@ impl Core {
 }
 
 impl Core {
+    /// Lets the core execute at a pace from its next block on.
+    pub(crate) fn set_pace(&mut self, pace: Pace, translator: &Translator) {
+        self.pace = pace;
+        self.changes = None;
+        self.context.targets = translator.targets(pace);
+        self.spin.disturb();
+    }
+
     /// Takes over what generated code counted.
     pub(crate) fn count(&mut self) {
         let context = &mut self.context;
@@ -82,6 +95,18 @@ impl Core {
         counts.rmw += context.locked & 0xffff;
         counts.fences += context.locked >> 16;
         context.locked = 0;
+    }
+
+    /// Undoes the beginning of a block that was begun in advance, if it begins at `from` or later;
+    /// the core stands there. Gives when it begins.
+    pub(crate) fn has_not_begun(&mut self, from: Time, translator: &Translator) -> Option<Time> {
+        let begins = self.begins.filter(|&begins| begins >= from && self.pending.is_some())?;
+        let block = &translator.blocks[self.context.block as usize];
+        change(&mut self.counts, block.counted, u64::wrapping_sub);
+        self.take_pending();
+        self.time = begins;
+        self.stands = true;
+        Some(begins)
     }
 
     /// Takes the matter that waited for its turn.
@@ -118,12 +143,8 @@ impl Core {
         if let (Some(begins), true) = (self.begins, self.pending.is_some())
             && (begins, self.rank) > (time, rank)
         {
-            let counted = &translator.blocks[self.context.block as usize].counted;
-            counts.instructions -= u64::from(counted.instructions);
-            counts.loads -= u64::from(counted.loads);
-            counts.stores -= u64::from(counted.stores);
-            counts.rmw -= u64::from(counted.locked);
-            counts.fences -= u64::from(counted.fences);
+            let block = &translator.blocks[self.context.block as usize];
+            change(&mut counts, block.counted, u64::wrapping_sub);
         }
         counts
     }
@@ -142,15 +163,20 @@ impl Core {
         let block = &translator.blocks[id as usize];
         self.begins = Some(self.time);
         self.time += Time::from(block.cost);
-        self.counts.instructions += u64::from(block.counted.instructions);
-        self.counts.loads += u64::from(block.counted.loads);
-        self.counts.stores += u64::from(block.counted.stores);
-        self.counts.rmw += u64::from(block.counted.locked);
-        self.counts.fences += u64::from(block.counted.fences);
+        change(&mut self.counts, block.counted, u64::wrapping_add);
         self.context.block = id;
         self.context.silent = 0;
         self.context.address = address;
         self.pending = Some(exit);
         Some(self.time - Time::from(translator.exits[exit as usize].remaining))
     }
+}
+
+/// Adds what a block counts, or takes it back.
+fn change(counts: &mut Counts, by: Counted, with: fn(u64, u64) -> u64) {
+    counts.instructions = with(counts.instructions, by.instructions.into());
+    counts.loads = with(counts.loads, by.loads.into());
+    counts.stores = with(counts.stores, by.stores.into());
+    counts.rmw = with(counts.rmw, by.locked.into());
+    counts.fences = with(counts.fences, by.fences.into());
 }

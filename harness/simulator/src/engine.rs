@@ -200,9 +200,14 @@ impl Engine {
 
     /// Runs a core until another one comes first.
     fn step(&mut self, at: usize) -> Result<(), Box<Halt>> {
-        if core::mem::take(&mut self.cores[at].stands) && self.has_to_give_way(at) {
+        if core::mem::take(&mut self.cores[at].stands) {
             let rip = self.cores[at].thread.map_or(0, |thread| self.threads[thread].rip);
-            return self.give_way(at, rip);
+            if self.has_to_give_way(at) {
+                return self.give_way(at, rip);
+            }
+            if self.has_to_change(at) {
+                self.change_pace(at, rip)?;
+            }
         }
         self.queue.remove(self.cores[at].rank);
         self.limit = self.limit_of(at);
@@ -226,7 +231,8 @@ impl Engine {
             }
             let longest = self.longest;
             let core = &mut self.cores[at];
-            let left = (self.limit as i64 - core.time as i64).clamp(-longest, longest);
+            let limit = core.changes.map_or(self.limit, |(from, _)| self.limit.min(from));
+            let left = (limit as i64 - core.time as i64).clamp(-longest, longest);
             core.context.left = left;
             if self.current != at {
                 self.current = at;
@@ -253,6 +259,10 @@ impl Engine {
         match kind {
             Kind::Time(block) => {
                 core.context.vector_loaded = 0;
+                if self.has_to_change(at) {
+                    self.change_pace(at, rip)?;
+                    return Ok(Next::Go);
+                }
                 return Ok(self.block_begins(at, block));
             }
             Kind::Rest => {
@@ -263,14 +273,14 @@ impl Engine {
             }
             Kind::Link { target, jump } => {
                 core.context.vector_loaded = 0;
-                let block = self.block(target)?;
+                let block = self.block(at, target)?;
                 self.translator.link(jump, block);
                 self.go_to_block(at, block);
             }
             Kind::Indirect => {
                 core.context.vector_loaded = 0;
                 let target = core.context.target;
-                let block = self.block(target)?;
+                let block = self.block(at, target)?;
                 self.translator.let_find(block);
                 self.go_to_block(at, block);
             }
@@ -311,15 +321,15 @@ impl Engine {
         Ok(Next::Go)
     }
 
-    /// Gives the block at an address, with room left for more.
-    pub(crate) fn block(&mut self, rip: u64) -> Result<u32, Box<Halt>> {
+    /// Gives the block at an address for a core's pace, with room left for more.
+    pub(crate) fn block(&mut self, at: usize, rip: u64) -> Result<u32, Box<Halt>> {
         if self.translator.is_full() {
             return stop(Halt::TooMuchCode);
         }
-        Ok(self.translator.block_at(rip))
+        Ok(self.translator.block_at(rip, self.cores[at].pace))
     }
 
-    fn go_to_block(&mut self, at: usize, block: u32) {
+    pub(crate) fn go_to_block(&mut self, at: usize, block: u32) {
         let entry = self.translator.blocks[block as usize].entry;
         self.cores[at].context.resume = entry;
     }
@@ -335,7 +345,11 @@ impl Engine {
         }
         let last = translator.blocks[core.context.block as usize].cost;
         let last = Time::from(last) + core.context.silent;
-        if self.skip_spins && self.ready.is_empty() && core.spins(id, block, last) {
+        if self.skip_spins
+            && self.ready.is_empty()
+            && core.changes.is_none()
+            && core.spins(id, block, last)
+        {
             return Next::Wait;
         }
         let time = core.time;

@@ -58,8 +58,8 @@ impl Engine {
                 return stop(Halt::Instruction { core: at, rip, special });
             }
         }
-        let block = self.block(next)?;
-        self.cores[at].context.resume = self.translator.blocks[block as usize].entry;
+        let block = self.block(at, next)?;
+        self.go_to_block(at, block);
         Ok(Next::Go)
     }
 
@@ -156,7 +156,7 @@ impl Engine {
         };
         let Some(thread) = self.cores[at].thread else { return Ok(Next::Wait) };
         let core = &mut self.cores[at];
-        core.time += INSTRUCTIONS * self.translator.costs().instruction;
+        core.time += INSTRUCTIONS * self.translator.costs().of_one(core.pace);
         core.counts.instructions += INSTRUCTIONS;
         let registers = &core.context.registers;
         use register as r;
@@ -181,8 +181,8 @@ impl Engine {
             });
         };
         core.context.registers[r::RSP] = stack + 8;
-        let block = self.block(back)?;
-        self.cores[at].context.resume = self.translator.blocks[block as usize].entry;
+        let block = self.block(at, back)?;
+        self.go_to_block(at, block);
         Ok(Next::Go)
     }
 }

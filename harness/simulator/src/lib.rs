@@ -51,6 +51,7 @@
 //! | `translate/` | decodes a thread's code once, and writes code that runs, counts and asks |
 //! | `context`, `enter`, `code_memory`, `faults` | the border between engine and thread |
 //! | `engine`, `cores`, `queue`, `spin` | who goes on, and which rounds of spin loops need not |
+//! | `pace` | siblings that share the issue slots of a core |
 //! | `operands` | operands that code does not ask for itself |
 //! | `accesses`, `waiting` | accesses that do not hit, and queues at lines |
 //! | `coherence`, `model` | who has which line, and what it costs to get one |
@@ -123,6 +124,8 @@ mod model;
 mod operands;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod os;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod pace;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod queue;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

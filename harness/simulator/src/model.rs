@@ -22,7 +22,7 @@ pub(crate) struct Model {
     pub(crate) group_hit: Time,
     /// What each core costs that has to give a line up.
     pub(crate) invalidate: Time,
-    /// Time of a read-modify-write at the line's home, where it is done there.
+    /// How long the line's home is busy with a request, where atomics are done there.
     pub(crate) far_atomic: Option<Time>,
     /// Whether a transfer between groups visits the line's home.
     home_always: bool,
@@ -38,20 +38,20 @@ impl Model {
             distance => machine.transfer_ps(distance),
         });
         let queued = share(machine.rmw_queue_ratio());
+        let shortest = transfer.into_iter().filter(|&time| time > 0).min().unwrap_or(0);
         let one = 3 * machine.rmw_owned_ps() / 2;
-        let far = transfer[Distance::SameL3 as usize] * queued / 1024;
         Self {
             transfer,
             queued,
-            // Siblings do not wait longer than a transfer between them takes.
+            // Nobody waits longer than the shortest transfer takes.
             kept: (machine.hold_ps() * 1024 / machine.rmw_owned_ps().max(1))
-                .min(transfer[Distance::Smt as usize] * 1024 / one.max(1)),
+                .min(shortest * 1024 / one.max(1)),
             one,
             near_grants: machine.near_grants() as u32,
             read_group: machine.read_group_ps(),
             group_hit: machine.l3().hit_ps,
             invalidate: machine.invalidate_ps(),
-            far_atomic: (machine.atomics() == Atomics::Far).then_some(far),
+            far_atomic: (machine.atomics() == Atomics::Far).then(|| machine.far_atomic_ps()),
             home_always: machine.home_visits() == HomeVisits::Always,
             jitter: share(machine.jitter_percent() / 100.0),
         }

@@ -63,7 +63,7 @@ impl Engine {
 
     /// A string instruction has repeated.
     pub(crate) fn repeated(&mut self, at: usize, repeat: Repeat) {
-        let instruction = self.translator.costs().instruction;
+        let instruction = self.translator.costs().of_one(self.cores[at].pace);
         let core = &mut self.cores[at];
         let left = core.context.registers[register::RCX];
         let done = core.repeats - left;

@@ -128,6 +128,7 @@ impl Engine {
         for core in &mut self.cores {
             core.resident = None;
             core.thread = None;
+            core.changes = None;
         }
     }
 
@@ -147,7 +148,9 @@ impl Engine {
             core.context.x87_used = thread.x87_used;
             core.context.fs_base = thread.fs_base;
         }
-        let block = self.block(self.threads[thread].rip)?;
+        let pace = self.pace_of(at);
+        self.cores[at].set_pace(pace, &self.translator);
+        let block = self.block(at, self.threads[thread].rip)?;
         let entry = self.translator.blocks[block as usize].entry;
         let slice = self.machine.time_slice_ps();
         let (cpu, node) = (self.cores[at].cpu, self.machine.node_of(self.cores[at].cpu));
@@ -173,6 +176,7 @@ impl Engine {
         }
         let time = core.time;
         self.enqueue(at, time);
+        self.siblings_change(at, time);
         Ok(())
     }
 
@@ -234,8 +238,9 @@ impl Engine {
         let found = self.ready.0.iter().position(|&thread| self.may_run(thread, at));
         if let Some(thread) = found.and_then(|found| self.ready.0.remove(found)) {
             let time = self.cores[at].time + self.machine.context_switch_ps();
-            self.put_on(thread, at, time)?;
+            return self.put_on(thread, at, time);
         }
+        self.siblings_change(at, self.cores[at].time);
         Ok(())
     }
 
@@ -334,8 +339,8 @@ impl Engine {
 
     /// A core's thread stands at the beginning of a block that the engine chose.
     pub(crate) fn stand_at(&mut self, at: usize, rip: u64) -> Result<Next, Box<Halt>> {
-        let block = self.block(rip)?;
-        self.cores[at].context.resume = self.translator.blocks[block as usize].entry;
+        let block = self.block(at, rip)?;
+        self.go_to_block(at, block);
         self.cores[at].stands = true;
         if let Some(thread) = self.cores[at].thread {
             self.threads[thread].rip = rip;

@@ -76,8 +76,10 @@ impl Workshop {
     /// Makes the engine.
     pub(crate) fn new(settings: &Simulation, host: Host) -> Result<Self, Error> {
         let machine = &settings.machine;
+        let instruction = machine.instructions_ps(1).max(1);
         let costs = Costs {
-            instruction: machine.instructions_ps(1).max(1),
+            instruction,
+            shared: (instruction as f64 / machine.smt_share()).round() as Time,
             locked: machine.rmw_owned_ps(),
             fence: machine.fence_ps(),
             pause: machine.pause_ps(),
@@ -93,7 +95,7 @@ impl Workshop {
         for (i, &cpu) in cpus.iter().enumerate() {
             core_of_cpu[cpu as usize] = i as u32;
             let reach = Reach::of(machine, cpu);
-            cores.push(Core::new(cpu, ranks[i], reach, host.vector_mask, translator.targets()));
+            cores.push(Core::new(cpu, ranks[i], reach, host.vector_mask));
         }
         for core in &mut cores {
             core.context.watched = settings.watch;
@@ -141,7 +143,7 @@ impl Workshop {
             interrupt: settings.interrupt.clone(),
             current: usize::MAX,
             limit: 0,
-            longest: longest_slice(costs.instruction) as i64,
+            longest: longest_slice(instruction) as i64,
             lines: settings.watch.then(|| {
                 let pairs = machine.adjacent_line_prefetch();
                 Box::new(Lines::new(&settings.apart, pairs, settings.trace))

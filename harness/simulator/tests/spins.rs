@@ -42,11 +42,14 @@ fn rounds(threads: usize) -> usize {
     (24 / threads).max(1)
 }
 
-/// Threads and cores, one each.
-const APART: &[(usize, usize)] = &[(2, 2), (3, 3), (8, 8), (32, 32), (128, 128)];
+/// How many threads on how many cores; and of how many cores' siblings they are besides.
+type Size = (usize, usize, usize);
+
+/// A core for each thread, the last time with both hardware threads of some.
+const APART: &[Size] = &[(2, 2, 0), (3, 3, 0), (8, 8, 0), (32, 32, 0), (128, 128, 0), (6, 4, 2)];
 
 /// More threads than cores.
-const CROWDED: &[(usize, usize)] = &[(7, 3)];
+const CROWDED: &[Size] = &[(7, 3, 0), (7, 3, 2)];
 
 const SEEDS: [u64; 4] = [0, 1, 2, 3];
 
@@ -70,13 +73,14 @@ fn described(report: &Report<u64>) -> String {
 }
 
 /// Runs a program on every size with every seed, twice with the last one, and prints what came.
-fn run(sizes: &[(usize, usize)], program: fn(usize) -> Program, skip: bool, watch: bool) {
+fn run(sizes: &[Size], program: fn(usize) -> Program, skip: bool, watch: bool) {
     arena::map();
     let machine = Machine::named("epyc-7742-2s").unwrap();
     let mut text = String::new();
     let mut skipped = 0;
-    for &(threads, cores) in sizes {
-        let cores: Vec<u32> = (0..cores as u32).collect();
+    for &(threads, cores, siblings) in sizes {
+        let beside = 128..128 + siblings as u32;
+        let cores: Vec<u32> = (0..cores as u32).chain(beside).collect();
         for seed in SEEDS {
             let simulation = Simulation::on(&machine).threads(threads).cores(&cores).seed(seed);
             let mut session = simulation.skip_spins(skip).watch_lines(watch).start().unwrap();
@@ -112,7 +116,7 @@ fn printed(output: &Output) -> String {
 }
 
 /// Compares runs with skipping and without, in processes that differ in nothing else.
-fn compare(test: &str, sizes: &[(usize, usize)], program: fn(usize) -> Program) {
+fn compare(test: &str, sizes: &[Size], program: fn(usize) -> Program) {
     match child::part().as_deref() {
         Some("watched") => return run(sizes, program, true, true),
         Some("1") => return run(sizes, program, true, false),

@@ -325,7 +325,8 @@ fn the_model_gives_back_the_transfers_that_it_was_given() {
             let (given, got) = (machine.transfer_ps(distance), turns(name, [0, other]));
             println!("{name} {distance:?}: {given} ps given, {got} ps a turn");
             // What the two execute in between is in it.
-            let executed = 2 * machine.instructions_ps(3);
+            let share = if distance == Distance::Smt { machine.smt_share() } else { 1.0 };
+            let executed = (2.0 * machine.instructions_ps(3) as f64 / share) as u64;
             assert!(got + executed > given && got < given + executed + given / 50, "{name}");
         }
         assert!(seen.contains(&Distance::SameL3));
@@ -351,6 +352,54 @@ fn an_owned_line_costs_what_the_file_says() {
         let of_one = (more.time_ps - some.time_ps) / 1_000;
         assert!(close(of_one, machine.rmw_owned_ps() + plain, 5), "{name}: {of_one} {plain}");
     }
+}
+
+#[test]
+fn siblings_share_issue_slots_while_both_are_at_work() {
+    let machine = Machine::named(ROME).unwrap();
+    let share = machine.smt_share();
+    // Rounds of the first and the second thread; the time of the first.
+    let time = |cores: [u32; 2], rounds: [u64; 2]| {
+        let report = run(ROME, &cores, |thread| {
+            for round in 0..rounds[thread] {
+                black_box(round.wrapping_mul(round));
+            }
+        });
+        report.cores[0].time_ps as f64
+    };
+    let close = |one: f64, other: f64| (one / other - 1.0).abs() < 0.01;
+    let alone = time([0, 1], [40_000, 40_000]);
+    let beside = time([0, 128], [40_000, 40_000]);
+    println!("{alone} ps on a core of its own, {beside} ps beside a sibling");
+    assert!(close(beside, alone / share), "{beside} {alone}");
+    // The sibling ends after a quarter, which took it longer.
+    let half = time([0, 128], [40_000, 10_000]);
+    let slower = alone / 4.0 / share + alone * 3.0 / 4.0;
+    assert!(close(half, slower), "{half} {slower}");
+    // A sibling that sleeps leaves the slots to the other.
+    let awake = AtomicBool::new(false);
+    let waits = std::sync::Mutex::new(false);
+    let told = std::sync::Condvar::new();
+    let report = run(ROME, &[0, 128], |thread| {
+        if thread == 1 {
+            let mut told_so = waits.lock().unwrap();
+            awake.store(true, Ordering::Release);
+            while !*told_so {
+                told_so = told.wait(told_so).unwrap();
+            }
+            return;
+        }
+        while !awake.load(Ordering::Acquire) {
+            spin_loop();
+        }
+        for round in 0..400_000_u64 {
+            black_box(round.wrapping_mul(round));
+        }
+        *waits.lock().unwrap() = true;
+        told.notify_one();
+    });
+    let asleep = report.cores[0].time_ps as f64;
+    assert!(asleep < 1.1 * 10.0 * alone, "{asleep} {alone}");
 }
 
 #[test]

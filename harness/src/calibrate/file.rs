@@ -32,15 +32,34 @@ fn like(host: &Topology) -> &'static str {
     }
 }
 
+/// Figures that say how cores, caches and memory are arranged, and what comes of that.
+fn arranges(field: &str) -> bool {
+    let of_all = ["cache.l3_kib", "cache.l3_ways", "memory.node_gb_per_s", "memory.link_gb_per_s"];
+    field.starts_with("topology.") || of_all.contains(&field)
+}
+
 /// All figures of a machine of this shape: those that were found, the others as on a known machine.
-pub(super) fn figures(host: &Topology, shape: &Shape, mut found: Found) -> Vec<Figure> {
-    let like = like(host);
+/// `model` is one whose arrangement takes the place of the host's.
+pub(super) fn figures(
+    host: &Topology,
+    shape: &Shape,
+    mut found: Found,
+    model: Option<&Machine>,
+) -> Vec<Figure> {
+    let like = model.map_or_else(|| like(host), Machine::name);
     let known =
         |name: &str| Machine::named(name).map(|machine| machine.figures().cloned().collect());
     let (near, whole): (Vec<Known>, Vec<Known>) =
         (known(like).unwrap_or_default(), known(WHOLE).unwrap_or_default());
+    if model.is_some() {
+        found.figures.retain(|field, _| !arranges(field));
+    }
+    let has = |field: &&str| match model {
+        Some(_) => near.iter().any(|figure| figure.field == *field),
+        None => shape.has(field),
+    };
     let mut figures: Vec<Figure> = Vec::new();
-    for field in whole.iter().map(|figure| figure.field).filter(|field| shape.has(field)) {
+    for field in whole.iter().map(|figure| figure.field).filter(has) {
         if let Some(figure) = found.figures.remove(field) {
             figures.push(figure);
             continue;
@@ -52,8 +71,11 @@ pub(super) fn figures(host: &Topology, shape: &Shape, mut found: Found) -> Vec<F
                 None => continue,
             },
         };
-        let why =
-            found.missing.get(field).map_or("this command does not measure it", String::as_str);
+        let why = match found.missing.get(field) {
+            _ if model.is_some() && arranges(field) => "arranged like it, as was asked for",
+            Some(why) => why,
+            None => "this command does not measure it",
+        };
         let source = format!("as on {name}: {why}");
         figures.push(Figure { field, value: from.value, source, confidence: Confidence::Assumed });
     }
@@ -125,10 +147,11 @@ fn set(figures: &mut [Figure], field: &str, value: FigureValue, why: &str) {
 }
 
 /// Writes the machine file.
-pub(super) fn text(host: &Topology, figures: &[Figure]) -> String {
+pub(super) fn text(host: &Topology, figures: &[Figure], like: Option<&Machine>) -> String {
     let model = host.cpuinfo.as_ref().and_then(|info| info.model_name.as_deref());
     let place = if is_virtual(host) { ", in a virtual machine" } else { "" };
-    let title = format!("This host: {}{place}", model.unwrap_or("unknown processor"));
+    let arranged = like.map_or(String::new(), |like| format!(", arranged like {}", like.name()));
+    let title = format!("This host: {}{place}{arranged}", model.unwrap_or("unknown processor"));
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86-64" };
     let mut text = format!(
         "# Measured by `manycore calibrate`.\n\nname = \"this-host\"\ntitle = {}\narchitecture = \"{architecture}\"\n",

@@ -16,7 +16,7 @@ mod single;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use simulator::machine::{Confidence, FigureValue, MachineError};
+use simulator::machine::{Confidence, FigureValue, Machine, MachineError};
 use topology::Topology;
 
 pub use sample::Sample;
@@ -194,13 +194,16 @@ impl Found {
     }
 }
 
-/// Measures a host; `step` hears what is measured next.
+/// Measures a host; `step` hears what is measured next. With `like`, the machine is arranged like
+/// that known one: as many sockets, groups, cores and caches, with this host's times where it has
+/// measured them.
 ///
 /// # Errors
 /// When threads cannot be pinned, there is no memory, or the figures contradict each other.
 pub fn calibrate(
     host: &Topology,
     effort: Effort,
+    like: Option<&Machine>,
     step: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
     let first = host.usable().first().ok_or(CalibrateError::NoCpu)?;
@@ -218,8 +221,8 @@ pub fn calibrate(
     bandwidth::measure(&mut bench, host, first, &mut found)?;
     step("the kernel");
     kernel::measure(&mut bench, host, first, &mut found)?;
-    let figures = file::figures(host, &shape, found);
-    let text = file::text(host, &figures);
+    let figures = file::figures(host, &shape, found, like);
+    let text = file::text(host, &figures, like);
     file::check(&text)?;
     Ok(Calibration { figures, pairs, notes: notes(host), text })
 }

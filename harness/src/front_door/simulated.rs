@@ -17,7 +17,9 @@ use crate::placement::Placement;
 use crate::records::Metric;
 use crate::report::number::short;
 use crate::simulated::child::{Answer, Ended, Follow, Pool, RANDOMISED};
-use crate::simulated::{Cores, DEFAULT_MACHINE, Machine, Measured, Request, measure, metrics};
+use crate::simulated::{
+    Border, Cores, DEFAULT_MACHINE, Machine, Measured, Request, band, measure, metrics,
+};
 use crate::sweep::{Ground, Row};
 use crate::workload::Workload;
 
@@ -225,12 +227,15 @@ impl Printer<'_> {
             return;
         }
         let heads: Vec<String> = COLUMNS.iter().map(|(_, head)| format!("{head:>14}")).collect();
-        print_line(&format!("{:<36} cores {}", "simulated", heads.concat()));
+        print_line(&format!("{:<36} cores {}  off up to", "simulated", heads.concat()));
     }
 
     fn print(&self, row: &Row, cores: usize, measured: &Measured) {
         let id = id(row);
-        let figures = metrics(measured, &self.machine);
+        let cpus: Vec<u32> = (0..cores as u32).collect();
+        let border = Border::of(&self.machine, &cpus);
+        let band = band(self.machine.name(), row.primitive, border);
+        let figures = metrics(measured, &self.machine, band);
         let value = |name: &str| figures.get(name).and_then(Metric::value);
         if self.flags.once() {
             if !self.flags.quiet {
@@ -240,7 +245,10 @@ impl Printer<'_> {
         }
         if self.flags.bencher() {
             let ns = value("ns_per_op").unwrap_or(f64::NAN);
-            print_line(&format!("test {id}/cores={cores} ... bench: {ns:>11.2} ns/iter (+/- 0)"));
+            let off = ns * band - ns;
+            print_line(&format!(
+                "test {id}/cores={cores} ... bench: {ns:>11.2} ns/iter (+/- {off:.2})"
+            ));
             return;
         }
         let cell = |(name, _): &(&str, &str)| {
@@ -253,7 +261,7 @@ impl Printer<'_> {
             format!("{:>14}", value.map_or_else(|| "-".into(), short))
         };
         let cells: Vec<String> = COLUMNS.iter().map(cell).collect();
-        print_line(&format!("{id:<36} {cores:>5} {}", cells.concat()));
+        print_line(&format!("{id:<36} {cores:>5} {} {band:>9.2}", cells.concat()));
     }
 
     fn say_left_out(&mut self, row: &Row) {

@@ -7,6 +7,8 @@ const RUSAGE: &[(&str, &str)] = &[("native", "getrusage(RUSAGE_THREAD) around ea
 const GRANTED: &[(&str, &str)] = &[("native", "what the kernel granted to the shared memory")];
 const ARENAS: &[(&str, &str)] =
     &[("native", "the arenas' own Placement report after the last repetition")];
+const ARENAS_BOTH: &[(&str, &str)] =
+    &[ARENAS[0], ("simulated", "the same, of what the simulated kernel says")];
 const SIZES: &[(&str, &str)] =
     &[("native", "size_of the type, stated by the driver"), ("simulated", "the same")];
 
@@ -131,8 +133,25 @@ pub const TABLE: &[Entry] = &[
         unit: "ns",
         formula: "Σ over operations of (acquired − asked) ÷ operations",
         means: "The part of an operation that was spent waiting for others.",
-        beware: "",
-        engines: &[("simulated", "predicted time between asking for the lock and holding it")],
+        beware: "Scenarios note it where a lock was found taken, not where it was free.",
+        engines: &[
+            ("native", "the clock before asking and after getting it, in scenarios"),
+            ("simulated", "predicted time between asking for the lock and holding it"),
+        ],
+    },
+    Entry {
+        name: "scenario.*",
+        topic: Topic::Speed,
+        unit: "-",
+        formula: "lost_updates: adds − count; idle_spread: standard deviation of workers' idle shares \
+            of the time; offered_per_s: arrivals; no_room: pushes that found a queue full; names in _ns \
+            are times",
+        means: "What one scenario finds out beyond the figures that all have.",
+        beware: "Each belongs to its scenario alone; docs/phenomena.md tells it there.",
+        engines: &[
+            ("native", "what the scenario's threads note"),
+            ("simulated", "what the scenario's threads note"),
+        ],
     },
     Entry {
         name: "cpu_seconds",
@@ -307,7 +326,7 @@ pub const TABLE: &[Entry] = &[
         unit: "1",
         formula: "lines read from memory ÷ operations, by node: local, remote",
         means: "Traffic to memory, and how much of it leaves the node.",
-        beware: "",
+        beware: "What the store buffer hides costs no time: arenas that are only written to.",
         engines: &[("simulated", "the directory and the page's node")],
     },
     Entry {
@@ -327,7 +346,7 @@ pub const TABLE: &[Entry] = &[
         formula: "pages of the arenas that are in memory, summed over the threads",
         means: "How many pages the next two figures are about.",
         beware: "",
-        engines: ARENAS,
+        engines: ARENAS_BOTH,
     },
     Entry {
         name: "pages_on_node",
@@ -336,7 +355,10 @@ pub const TABLE: &[Entry] = &[
         formula: "pages that lie on the node that was asked for, summed over the threads",
         means: "Equal to pages_present when placement worked.",
         beware: "Pages may be moved later, by NUMA balancing say.",
-        engines: &[("native", "move_pages, which tells each page's node")],
+        engines: &[
+            ("native", "move_pages, which tells each page's node"),
+            ("simulated", "move_pages of the simulated kernel"),
+        ],
     },
     Entry {
         name: "arenas_verified",
@@ -345,7 +367,7 @@ pub const TABLE: &[Entry] = &[
         formula: "arenas whose every page lies where it should, counted over the threads",
         means: "Equal to the number of threads when placement worked.",
         beware: "",
-        engines: ARENAS,
+        engines: ARENAS_BOTH,
     },
     Entry {
         name: "huge_bytes",

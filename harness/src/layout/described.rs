@@ -33,6 +33,7 @@ macro_rules! described {
                     index: Some(hot.index),
                     align: hot.align,
                     writers: role(hot.writers),
+                    alone: matches!(hot.writers, $from::Role::One(_)),
                     readers: role(hot.readers),
                     sharing: match hot.sharing {
                         $from::Sharing::Apart => Sharing::Apart,

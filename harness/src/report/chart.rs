@@ -42,6 +42,8 @@ pub(crate) struct Chart<'a> {
     /// The scale, when it is not chosen by the figures.
     pub(crate) scale: Option<Scale>,
     pub(crate) lines: Vec<Line<'a>>,
+    /// Whether intervals are bands however few numbers of threads there are.
+    pub(crate) bands: bool,
     /// Whether marks say what they are when they are pointed at.
     pub(crate) tips: bool,
     /// How a figure is written.
@@ -180,7 +182,7 @@ impl Chart<'_> {
             let (name, drawn) = &names[at];
             let (label_y, label_x) = (labels[at], LEFT + inner + 12.0);
             if *drawn {
-                curve(out, &places, &y, counts.len());
+                curve(out, &places, &y, self.bands || counts.len() > 6);
                 marks(out, line.kind, &places, &y);
                 let (end, last) = places[places.len() - 1];
                 let (from_x, from_y) = (px(end + 6.0), px(y(last.value)));
@@ -351,38 +353,41 @@ impl Chart<'_> {
     }
 }
 
-/// The line through the values, with a band over its intervals, or a whisker at each point where
-/// there are few.
-fn curve(out: &mut String, places: &[(f64, &Mark)], y: &dyn Fn(f64) -> f64, counts: usize) {
-    let point = |x: f64, figure: f64| format!("{} {}", px(x), px(y(figure)));
-    let path = |figure: &dyn Fn(&Mark) -> f64| -> Vec<String> {
-        places.iter().map(|(x, mark)| point(*x, figure(mark))).collect()
+/// The line through the values, with bands over its intervals, or a whisker at each. Points without
+/// an interval interrupt a band, and one alone has a whisker.
+fn curve(out: &mut String, places: &[(f64, &Mark)], y: &dyn Fn(f64) -> f64, bands: bool) {
+    let path = |places: &[(f64, &Mark)], figure: &dyn Fn(&Mark) -> f64| -> Vec<String> {
+        let point = |(x, mark): &(f64, &Mark)| format!("{} {}", px(*x), px(y(figure(mark))));
+        places.iter().map(point).collect()
     };
-    let has_interval = places.iter().any(|(_, mark)| mark.low < mark.high);
-    if counts > 6 && has_interval {
-        let (upper, mut lower) = (path(&|mark| mark.high), path(&|mark| mark.low));
-        lower.reverse();
-        let _ =
-            write!(out, "<path class=\"band\" d=\"M{}L{}Z\"/>", upper.join("L"), lower.join("L"));
-    } else if has_interval {
-        out.push_str("<path class=\"whisker\" d=\"");
-        for (x, mark) in places {
-            let (low, high) = (y(mark.low), y(mark.high));
-            let left = px(x - 3.0);
-            let _ = write!(
-                out,
-                "M{left} {}h6M{} {}V{}M{left} {}h6",
-                px(low),
-                px(*x),
-                px(low),
-                px(high),
-                px(high)
-            );
+    let mut whiskers = String::new();
+    for run in places.chunk_by(|(_, one), (_, next)| (one.low < one.high) == (next.low < next.high))
+    {
+        if run[0].1.low >= run[0].1.high {
+            continue;
         }
-        out.push_str("\"/>");
+        if bands && run.len() > 1 {
+            let (upper, mut lower) = (path(run, &|mark| mark.high), path(run, &|mark| mark.low));
+            lower.reverse();
+            let (upper, lower) = (upper.join("L"), lower.join("L"));
+            let _ = write!(out, "<path class=\"band\" d=\"M{upper}L{lower}Z\"/>");
+            continue;
+        }
+        for (x, mark) in run {
+            let (low, high) = (px(y(mark.low)), px(y(mark.high)));
+            let left = px(x - 3.0);
+            let _ = write!(whiskers, "M{left} {low}h6M{} {low}V{high}M{left} {high}h6", px(*x));
+        }
+    }
+    if !whiskers.is_empty() {
+        let _ = write!(out, "<path class=\"whisker\" d=\"{whiskers}\"/>");
     }
     if places.len() > 1 {
-        let _ = write!(out, "<path class=\"line\" d=\"M{}\"/>", path(&|mark| mark.value).join("L"));
+        let _ = write!(
+            out,
+            "<path class=\"line\" d=\"M{}\"/>",
+            path(places, &|mark| mark.value).join("L")
+        );
     }
 }
 
@@ -484,6 +489,7 @@ mod tests {
             higher_is_better: true,
             scale,
             lines,
+            bands: false,
             tips: true,
             written: short,
         };

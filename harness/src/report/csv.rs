@@ -64,6 +64,7 @@ impl Columns {
                 }
                 match records::parse(bytes, &mut newer_runs) {
                     Ok(Record::Run(_)) => runs += 1,
+                    Ok(Record::Lines(_)) => {}
                     Ok(Record::Point(point)) => columns.add(&Names::from(&*point)),
                     Err(reason) => {
                         lines += 1;
@@ -176,14 +177,15 @@ pub fn write(
                 let field = |name| run.host.get(name).map_or_else(String::new, told);
                 runs.insert(run.run.clone(), ["name", "cpu", "date", "commit"].map(field));
             }
-            Record::Point(point) if outcome.is_ok() => {
+            Record::Point(mut point) if outcome.is_ok() => {
+                point.withhold();
                 let run = runs.get(&point.run).map_or([""; 4], |run| {
                     let [name, cpu, date, commit] = run;
                     [name, cpu, date, commit]
                 });
                 outcome = line(out, &columns.row(&point, path, run, kinds));
             }
-            Record::Point(_) => {}
+            Record::Point(_) | Record::Lines(_) => {}
         };
         records::read(path, each, |_| {})?;
         outcome?;

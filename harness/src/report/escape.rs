@@ -54,11 +54,14 @@ impl fmt::Display for Markdown<'_> {
     }
 }
 
-/// Shows a string as a field of comma-separated values by RFC 4180.
+/// Shows a string as a field of comma-separated values by RFC 4180. What a spreadsheet would take
+/// for a formula, and is no number, begins with an apostrophe.
 ///
 /// ```
 /// use harness::report::escape::Csv;
 /// assert_eq!(Csv("plain").to_string(), "plain");
+/// assert_eq!(Csv("=1+1").to_string(), "\"'=1+1\"");
+/// assert_eq!(Csv("-1.5").to_string(), "-1.5");
 /// assert_eq!(Csv("5\" and, more").to_string(), "\"5\"\" and, more\"");
 /// ```
 #[derive(Debug, Clone, Copy)]
@@ -66,10 +69,14 @@ pub struct Csv<'a>(pub &'a str);
 
 impl fmt::Display for Csv<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.contains(['"', ',', '\n', '\r']) {
+        let formula = is_formula(self.0);
+        if !formula && !self.0.contains(['"', ',', '\n', '\r']) {
             return f.write_str(self.0);
         }
         f.write_char('"')?;
+        if formula {
+            f.write_char('\'')?;
+        }
         for c in self.0.chars() {
             if c == '"' {
                 f.write_char('"')?;
@@ -80,10 +87,21 @@ impl fmt::Display for Csv<'_> {
     }
 }
 
+/// Whether a spreadsheet would compute a cell: by its first character, also in its wide form, and
+/// also behind white space.
+fn is_formula(cell: &str) -> bool {
+    let starts = |cell: &str| {
+        cell.starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'])
+    };
+    let number = cell.parse::<f64>().is_ok_and(f64::is_finite);
+    !number && (starts(cell.trim_start()) || cell.starts_with(['\t', '\r', '\n']))
+}
+
 /// Control characters, and those that turn the direction of text around, are shown as a mark.
 fn visible(c: char) -> char {
     let turns =
         matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+    let turns = turns || matches!(c, '\u{fffe}' | '\u{ffff}'); // no characters, and not in XML
     if turns || (c.is_control() && !matches!(c, '\n' | '\t')) { '\u{fffd}' } else { c }
 }
 
@@ -105,5 +123,32 @@ mod tests {
     fn fields_are_quoted_where_they_must_be() {
         assert_eq!(Csv("a\r\nb").to_string(), "\"a\r\nb\"");
         assert_eq!(Csv("").to_string(), "");
+    }
+
+    #[test]
+    fn spreadsheets_compute_nothing() {
+        let formulas = [
+            "=1+1",
+            "+1+1",
+            "-1+1",
+            "@SUM(A1)",
+            "=cmd|' /C calc'!A0",
+            "\t=1",
+            "\r=1",
+            " =1",
+            "-",
+            "\u{ff1d}1",
+            "-inf",
+            "+nan",
+            "--1",
+            "=HYPERLINK(\"x\")",
+        ];
+        for formula in formulas {
+            let shown = Csv(formula).to_string();
+            assert!(shown.starts_with("\"'") && shown.ends_with('"'), "{formula:?}: {shown}");
+        }
+        for plain in ["-1.5", "+3", "1e-9", "tas", "a=b", "2026-11-30", "1-2"] {
+            assert_eq!(Csv(plain).to_string(), plain);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::records::{Metric, Point};
 use crate::report::escape::Markdown;
-use crate::report::model::{Family, Model, Panel, told, words};
+use crate::report::model::{Family, Model, Panel, Section, told, words};
 use crate::report::number::{cut, plural, short};
 use crate::report::verdict::{Kind, interval};
 
@@ -76,6 +76,32 @@ fn host(out: &mut String, model: &Model, at: usize) {
         for family in &section.families {
             self::family(out, model, family);
         }
+        hot_lines(out, section);
+    }
+}
+
+/// The hottest line of each point that was watched.
+fn hot_lines(out: &mut String, section: &Section<'_>) {
+    if section.lines.is_empty() {
+        return;
+    }
+    out.push_str(
+        "\n#### Hot lines\n\n| threads | row | sharing | what lies there | transfers | waited µs |\n\
+         |--:|---|---|---|--:|--:|\n",
+    );
+    for lines in &section.lines {
+        let Some(line) = lines.lines.first() else { continue };
+        let _ = writeln!(
+            out,
+            "| {} | {}/{} | {} | {} | {} | {} |",
+            lines.threads,
+            cell(&lines.primitive),
+            cell(&lines.variant),
+            line.sharing.text(),
+            cell(&line.object),
+            line.all_transfers(),
+            short(line.transfer_ns / 1e3)
+        );
     }
 }
 

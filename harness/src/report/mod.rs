@@ -45,10 +45,12 @@ impl Format {
 }
 
 /// What was made of the records.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Made {
     /// Points in the files.
     pub points: u64,
+    /// Records of watched lines in the files.
+    pub watched: u64,
     /// Lines that were not understood.
     pub skipped: u64,
     /// Points that the report shows in another's place or not at all.
@@ -88,7 +90,7 @@ pub fn to(
 
 /// A report that is ready to be written.
 enum Report<'a> {
-    Text { text: String, made: (u64, u64, u64) },
+    Text { text: String, made: Made },
     Csv { inputs: &'a [PathBuf], columns: csv::Columns, kinds: Kinds },
 }
 
@@ -99,9 +101,14 @@ impl<'a> Report<'a> {
         }
         let model = model::load(inputs, kinds)?;
         let text = if format == Format::Html { html::page(&model) } else { markdown::text(&model) };
-        let points = model.inputs.iter().map(|input| input.points).sum();
-        let skipped = model.inputs.iter().map(|input| input.skipped_lines).sum();
-        Ok(Self::Text { text, made: (points, skipped, model.folded + model.left_out) })
+        let sum = |count: fn(&scan::Input) -> u64| model.inputs.iter().map(count).sum();
+        let made = Made {
+            points: sum(|input| input.points),
+            watched: sum(|input| input.lines),
+            skipped: sum(|input| input.skipped_lines),
+            folded: model.folded + model.left_out,
+        };
+        Ok(Self::Text { text, made })
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -112,10 +119,11 @@ impl<'a> Report<'a> {
     }
 
     fn made(&self) -> Made {
-        let (points, skipped, folded) = match self {
+        match self {
             Self::Text { made, .. } => *made,
-            Self::Csv { columns, .. } => (columns.points(), columns.skipped(), 0),
-        };
-        Made { points, skipped, folded }
+            Self::Csv { columns, .. } => {
+                Made { points: columns.points(), watched: 0, skipped: columns.skipped(), folded: 0 }
+            }
+        }
     }
 }

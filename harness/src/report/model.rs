@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::line_records::Lines;
 use crate::records::{Point, Run};
 use crate::report::error::ReportError;
-use crate::report::scan::{self, Input};
+use crate::report::scan::{self, FoundLines, Input};
 use crate::report::verdict::{Kind, Kinds, Verdict, verdict};
 
 /// Everything that a report shows.
@@ -19,6 +20,10 @@ pub struct Model {
     pub hosts: Vec<Host>,
     /// The points, in the order of the files.
     pub points: Vec<Shown>,
+    /// Watched lines, in the order of the files.
+    pub lines: Vec<ShownLines>,
+    /// Points whose records held figures that their status forbids.
+    pub withheld: u64,
     /// Points replaced by a newer one of the same key.
     pub folded: u64,
     /// Points of keys beyond the most that are kept.
@@ -57,6 +62,17 @@ pub struct Shown {
     pub point: Point,
 }
 
+/// Watched lines with what the report knows about them.
+#[derive(Debug)]
+pub struct ShownLines {
+    /// Index of their host.
+    pub host: usize,
+    /// Index of their run among the host's, if its header is there.
+    pub run: Option<usize>,
+    /// The record.
+    pub lines: Lines,
+}
+
 /// Reads the files and arranges what they hold.
 ///
 /// # Errors
@@ -64,7 +80,8 @@ pub struct Shown {
 pub fn load(paths: &[PathBuf], kinds: Kinds) -> Result<Model, ReportError> {
     let scan = scan::scan(paths)?;
     let others = (scan.headers.iter().map(|header| ("run", &header.other)))
-        .chain(scan.points.iter().map(|found| ("point", &found.point.other)));
+        .chain(scan.points.iter().map(|found| ("point", &found.point.other)))
+        .chain(scan.lines.iter().map(|found| ("lines", &found.lines.other)));
     let unknown = scan::unknown_keys(others);
     let mut hosts = Hosts::default();
     let mut by_id: HashMap<String, usize> = HashMap::new();
@@ -73,24 +90,31 @@ pub fn load(paths: &[PathBuf], kinds: Kinds) -> Result<Model, ReportError> {
         by_id.insert(header.run.clone(), at);
         headers.push(hosts.add(header));
     }
+    let place_of = |header: Option<usize>, run: &str, hosts: &mut Hosts| {
+        // A header in another file will do.
+        let header = header.or_else(|| by_id.get(run).copied());
+        let place = header.map(|header| headers[header]);
+        place.map_or_else(|| (hosts.unknown(), None), |(host, run)| (host, Some(run)))
+    };
     let mut colours = Colours::default();
     let points = scan
         .points
         .into_iter()
         .map(|found| {
-            // A header in another file will do.
-            let header = found.header.or_else(|| by_id.get(&found.point.run).copied());
-            let (host, run) = match header {
-                Some(header) => (headers[header].0, Some(headers[header].1)),
-                None => (hosts.unknown(), None),
-            };
+            let (host, run) = place_of(found.header, &found.point.run, &mut hosts);
             let kind = kinds.of(&found.point.primitive, &found.point.variant);
             let colour = colours.of(&found.point, kind);
             Shown { host, run, input: found.input, kind, colour, point: found.point }
         })
         .collect();
-    let (folded, left_out) = (scan.folded, scan.left_out);
-    Ok(Model { inputs: scan.inputs, hosts: hosts.hosts, points, folded, left_out, unknown, kinds })
+    let shown = |found: FoundLines| {
+        let (host, run) = place_of(found.header, &found.lines.run, &mut hosts);
+        ShownLines { host, run, lines: found.lines }
+    };
+    let lines = scan.lines.into_iter().map(shown).collect();
+    let (folded, left_out, withheld) = (scan.folded, scan.left_out, scan.withheld);
+    let (inputs, hosts) = (scan.inputs, hosts.hosts);
+    Ok(Model { inputs, hosts, points, lines, withheld, folded, left_out, unknown, kinds })
 }
 
 #[derive(Default)]
@@ -171,6 +195,8 @@ pub struct Section<'a> {
     pub machine: &'a str,
     /// The primitives.
     pub families: Vec<Family<'a>>,
+    /// Watched lines.
+    pub lines: Vec<&'a Lines>,
 }
 
 /// The points of one primitive in a section.
@@ -215,6 +241,15 @@ fn place<T>(all: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) 
     &mut all[at]
 }
 
+/// Gives the place of the section of an engine on a machine, a new one if need be.
+fn section_of<'a>(sections: &mut Vec<Section<'a>>, engine: &'a str, machine: &'a str) -> usize {
+    let at = sections.iter().position(|s| s.engine == engine && s.machine == machine);
+    at.unwrap_or_else(|| {
+        sections.push(Section { engine, machine, families: Vec::new(), lines: Vec::new() });
+        sections.len() - 1
+    })
+}
+
 impl Model {
     /// Arranges the points of a host. Native comes first, then callgrind, then simulated.
     pub fn sections(&self, host: usize) -> Vec<Section<'_>> {
@@ -223,14 +258,7 @@ impl Model {
         let mut panels: HashMap<(usize, usize, String), usize> = HashMap::new();
         for shown in self.points.iter().filter(|shown| shown.host == host) {
             let point = &shown.point;
-            let section_at = sections
-                .iter()
-                .position(|s| s.engine == point.engine && s.machine == point.machine)
-                .unwrap_or(sections.len());
-            if section_at == sections.len() {
-                let (engine, machine) = (&point.engine, &point.machine);
-                sections.push(Section { engine, machine, families: Vec::new() });
-            }
+            let section_at = section_of(&mut sections, &point.engine, &point.machine);
             let families = &mut sections[section_at].families;
             let family_at = families
                 .iter()
@@ -256,6 +284,10 @@ impl Model {
             };
             let series = place(series, |series| series.variant == point.variant, new);
             series.points.insert(point.threads, point);
+        }
+        for shown in self.lines.iter().filter(|shown| shown.host == host) {
+            let at = section_of(&mut sections, &shown.lines.engine, &shown.lines.machine);
+            sections[at].lines.push(&shown.lines);
         }
         let rank =
             |engine: &str| ["native", "callgrind", "simulated"].iter().position(|e| *e == engine);

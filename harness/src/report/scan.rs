@@ -11,7 +11,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::records::{self, Point, Record, Run, SCHEMA, Skipped, Status};
+use crate::light::{Key, Light, Unread};
+use crate::line_records::Lines;
+use crate::records::{self, Point, Record, Run, Skipped};
 use crate::report::error::ReportError;
 
 /// Up to so many points are all shown; of more, the newest of each key.
@@ -22,6 +24,8 @@ const KEYS_MOST: usize = 20_000;
 const BYTES_MOST: usize = 96 << 20;
 /// So many skipped lines of a file are listed; further ones are counted.
 const SKIPPED_LISTED: usize = 50;
+/// So many records of lines are kept, the newest of each point.
+const LINES_MOST: usize = 200;
 /// So many run headers are kept in full.
 const RUNS_MOST: usize = 500;
 
@@ -34,6 +38,8 @@ pub struct Input {
     pub runs: u64,
     /// Points.
     pub points: u64,
+    /// Records of watched lines.
+    pub lines: u64,
     /// Lines that were not understood, the first of them.
     pub skipped: Vec<Skipped>,
     /// How many lines were not understood.
@@ -48,12 +54,24 @@ pub(crate) struct Found {
     pub(crate) point: Point,
 }
 
+/// Watched lines, and the header that stood before them.
+#[derive(Debug)]
+pub(crate) struct FoundLines {
+    pub(crate) header: Option<usize>,
+    /// What tells hosts apart.
+    host: u64,
+    pub(crate) lines: Lines,
+}
+
 /// What the files held.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) inputs: Vec<Input>,
     pub(crate) headers: Vec<Run>,
     pub(crate) points: Vec<Found>,
+    pub(crate) lines: Vec<FoundLines>,
+    /// Points with figures that their status forbids.
+    pub(crate) withheld: u64,
     /// Points replaced by a newer one of the same key.
     pub(crate) folded: u64,
     /// Points of keys beyond the most that are kept.
@@ -75,6 +93,7 @@ struct Scanner {
     /// By file and run.
     header_of: HashMap<(usize, String), usize>,
     kept: Vec<Kept>,
+    lines: Vec<FoundLines>,
     kept_bytes: usize,
     /// Where the point of a key is kept, once there are too many to keep all.
     at: Option<HashMap<u64, usize>>,
@@ -92,6 +111,7 @@ pub(crate) fn scan(paths: &[PathBuf]) -> Result<Scan, ReportError> {
         headers: Vec::new(),
         header_of: HashMap::new(),
         kept: Vec::new(),
+        lines: Vec::new(),
         kept_bytes: 0,
         at: None,
         folded: 0,
@@ -110,6 +130,7 @@ impl Scanner {
             path: path.into(),
             runs: 0,
             points: 0,
+            lines: 0,
             skipped: Vec::new(),
             skipped_lines: 0,
         });
@@ -122,9 +143,7 @@ impl Scanner {
         // The short way for whole points; everything else goes the long way, which also says
         // what is wrong.
         if newer_runs.is_empty()
-            && let Ok(light) = serde_json::from_slice::<Light>(bytes)
-            && light.record == "point"
-            && light.schema.is_none_or(|schema| schema <= SCHEMA)
+            && let Some(light) = Light::<Unread>::read(bytes)
         {
             let header = self.header(input, &light.run);
             let key = key(&light, self.host_key(header, &light.run));
@@ -135,10 +154,34 @@ impl Scanner {
             Ok(Record::Run(run)) => self.run(input, *run),
             Ok(Record::Point(point)) => {
                 let header = self.header(input, &point.run);
-                let key = key(&Light::from(&*point), self.host_key(header, &point.run));
+                let light = Light::of(&point, Unread::default());
+                let key = key(&light, self.host_key(header, &point.run));
                 self.point(Kept { input, line, header, key, bytes: Vec::new() }, bytes);
             }
+            Ok(Record::Lines(lines)) => self.watched(input, *lines),
             Err(reason) => self.skip(input, Skipped { line, reason }),
+        }
+    }
+
+    /// Keeps the newest lines of each point.
+    fn watched(&mut self, input: usize, lines: Lines) {
+        self.inputs[input].lines += 1;
+        let header = self.header(input, &lines.run);
+        let host = self.host_key(header, &lines.run);
+        let same = |older: &FoundLines| {
+            let other = &older.lines;
+            older.host == host
+                && other.machine == lines.machine
+                && (&other.primitive, &other.variant) == (&lines.primitive, &lines.variant)
+                && (other.threads, other.seed) == (lines.threads, lines.seed)
+                && (&other.placement, &other.workload) == (&lines.placement, &lines.workload)
+        };
+        let at = self.lines.iter().position(same);
+        let found = FoundLines { header, host, lines };
+        match at {
+            Some(at) => self.lines[at] = found,
+            None if self.lines.len() < LINES_MOST => self.lines.push(found),
+            None => self.left_out += 1,
         }
     }
 
@@ -235,20 +278,22 @@ impl Scanner {
 
     fn finish(mut self) -> Result<Scan, ReportError> {
         let mut points = Vec::with_capacity(self.kept.len());
+        let mut withheld = 0;
         for kept in std::mem::take(&mut self.kept) {
             match records::parse(&kept.bytes, &mut BTreeSet::new()) {
-                Ok(Record::Point(point)) => {
+                Ok(Record::Point(mut point)) => {
+                    withheld += u64::from(point.withhold());
                     points.push(Found { input: kept.input, header: kept.header, point: *point });
                 }
-                Ok(Record::Run(_)) => {}
+                Ok(Record::Run(_) | Record::Lines(_)) => {}
                 Err(reason) => self.skip(kept.input, Skipped { line: kept.line, reason }),
             }
         }
-        if points.is_empty() {
+        if points.is_empty() && self.lines.is_empty() {
             return Err(self.nothing());
         }
-        let Self { inputs, headers, folded, left_out, .. } = self;
-        Ok(Scan { inputs, headers, points, folded, left_out })
+        let Self { inputs, headers, lines, folded, left_out, .. } = self;
+        Ok(Scan { inputs, headers, points, lines, withheld, folded, left_out })
     }
 
     fn nothing(self) -> ReportError {
@@ -269,65 +314,8 @@ impl Scanner {
     }
 }
 
-/// What every line is read for. Accepts what [`Point`] accepts, and allocates next to nothing.
-#[derive(Deserialize)]
-struct Light<'a> {
-    #[serde(borrow)]
-    record: Cow<'a, str>,
-    schema: Option<u64>,
-    #[serde(borrow)]
-    run: Cow<'a, str>,
-    #[serde(borrow)]
-    engine: Cow<'a, str>,
-    #[serde(borrow)]
-    machine: Cow<'a, str>,
-    #[serde(borrow)]
-    primitive: Cow<'a, str>,
-    #[serde(borrow)]
-    variant: Cow<'a, str>,
-    workload: Map<String, Value>,
-    threads: usize,
-    #[serde(borrow)]
-    placement: Cow<'a, str>,
-    cpus: Vec<u32>,
-    seed: u64,
-    repeat: u64,
-    #[serde(rename = "status")]
-    _status: Status,
-    #[serde(rename = "reasons", borrow)]
-    _reasons: Vec<Cow<'a, str>>,
-    #[serde(rename = "metrics")]
-    _metrics: AnyMap<IgnoredAny>,
-    #[serde(rename = "per_thread")]
-    _per_thread: AnyMap<Vec<u64>>,
-}
-
-impl<'a> From<&'a Point> for Light<'a> {
-    fn from(point: &'a Point) -> Self {
-        Self {
-            record: Cow::Borrowed(&point.record),
-            schema: None,
-            run: Cow::Borrowed(&point.run),
-            engine: Cow::Borrowed(&point.engine),
-            machine: Cow::Borrowed(&point.machine),
-            primitive: Cow::Borrowed(&point.primitive),
-            variant: Cow::Borrowed(&point.variant),
-            workload: point.workload.clone(),
-            threads: point.threads,
-            placement: Cow::Borrowed(&point.placement),
-            cpus: point.cpus.clone(),
-            seed: point.seed,
-            repeat: point.repeat,
-            _status: point.status,
-            _reasons: Vec::new(),
-            _metrics: AnyMap(std::marker::PhantomData),
-            _per_thread: AnyMap(std::marker::PhantomData),
-        }
-    }
-}
-
 /// The same words that [`sweep::key`](crate::sweep::key) makes a key of, and the host.
-fn key(light: &Light, host: u64) -> u64 {
+fn key(light: &Light<Unread>, host: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     let names = [&light.engine, &light.machine, &light.primitive, &light.variant, &light.placement];
     names.hash(&mut hasher);
@@ -336,26 +324,6 @@ fn key(light: &Light, host: u64) -> u64 {
     }
     (light.threads, &light.cpus, light.seed, light.repeat, host).hash(&mut hasher);
     hasher.finish()
-}
-
-/// A map whose values are checked and dropped.
-struct AnyMap<V>(std::marker::PhantomData<V>);
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for AnyMap<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each<V>(std::marker::PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Each<V> {
-            type Value = AnyMap<V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                while map.next_entry::<IgnoredAny, V>()?.is_some() {}
-                Ok(AnyMap(self.0))
-            }
-        }
-        deserializer.deserialize_map(Each(std::marker::PhantomData))
-    }
 }
 
 /// The names that a point's row has figures for.
@@ -399,8 +367,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
                 Ok(Keys(keys))
             }
         }
-        #[derive(Deserialize)]
-        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
         deserializer.deserialize_map(Each)
     }
 }
@@ -408,10 +374,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
 /// Gives the names of a line that is a whole point of this schema; `None` for all others, among
 /// which there may be points that only [`records::parse`] understands.
 pub(crate) fn names(bytes: &[u8]) -> Option<Names<'_>> {
-    let light = serde_json::from_slice::<Light>(bytes).ok()?;
-    let whole = light.record == "point" && light.schema.is_none_or(|schema| schema <= SCHEMA);
-    if whole { serde_json::from_slice(bytes).ok() } else { None }
+    Light::<Unread>::read(bytes)?;
+    serde_json::from_slice(bytes).ok()
 }
+
+/// Keys of run headers that describe machines, for their drawings.
+const DESCRIPTIONS: [&str; 2] = ["run.machine", "run.topology"];
 
 /// Counts keys that this version does not know, with an example of each.
 pub(crate) fn unknown_keys<'a>(
@@ -421,6 +389,9 @@ pub(crate) fn unknown_keys<'a>(
     for (record, other) in others {
         for (key, value) in other {
             let name = format!("{record}.{key}");
+            if DESCRIPTIONS.contains(&name.as_str()) {
+                continue;
+            }
             if let Some((count, _)) = unknown.get_mut(&name) {
                 *count += 1;
             } else if unknown.len() < 100 {

@@ -26,6 +26,8 @@ pub struct Sums {
     pub cross_socket: u64,
     pub invalidations: u64,
     pub memory_reads: u64,
+    /// Of these, lines from another node than the core's.
+    pub remote_reads: u64,
     pub stall_ps: u64,
     /// From the beginning to the end, in picoseconds.
     pub time_ps: u64,
@@ -46,6 +48,7 @@ impl Sums {
             cross_socket: with(self.cross_socket, other.cross_socket),
             invalidations: with(self.invalidations, other.invalidations),
             memory_reads: with(self.memory_reads, other.memory_reads),
+            remote_reads: with(self.remote_reads, other.remote_reads),
             stall_ps: with(self.stall_ps, other.stall_ps),
             time_ps: with(self.time_ps, other.time_ps),
         }
@@ -81,6 +84,7 @@ impl From<simulator::Counts> for Sums {
             cross_socket: counts.transfers.cross_socket,
             invalidations: counts.invalidations,
             memory_reads: counts.memory_reads,
+            remote_reads: counts.remote_reads,
             stall_ps: counts.stall_ps,
             time_ps: counts.time_ps,
         }
@@ -98,24 +102,31 @@ pub struct Measured {
     pub facts: BTreeMap<String, Metric>,
 }
 
-/// Gives the figures of a point that was simulated on `machine`.
-pub fn metrics(measured: &Measured, machine: &Machine) -> BTreeMap<String, Metric> {
+/// Gives the figures of a point that was simulated on `machine`. `band` is the factor by which times
+/// may be off ([`band`](super::band())).
+pub fn metrics(measured: &Measured, machine: &Machine, band: f64) -> BTreeMap<String, Metric> {
     let Measured { ops: by_thread, sums, facts } = measured;
     let ops: u64 = by_thread.iter().sum();
     let figure = |value: f64| match value.is_finite() {
         true => Metric::figure(value),
         false => Metric::Missing(Unavailable::new("no_operations")),
     };
+    let timed = |value: f64| match figure(value) {
+        Metric::Figure { value, .. } => {
+            Metric::Figure { value, low: Some(value / band), high: Some(value * band) }
+        }
+        missing => missing,
+    };
     let per_op = |sum: u64| figure(sum as f64 / ops as f64);
     let threads_ns = by_thread.len() as f64 * sums.time_ps as f64 / 1e3;
     let ns_per_op = threads_ns / ops as f64;
     let figures = [
         ("ops", Metric::Count { value: ops }),
-        ("ns_per_op", figure(ns_per_op)),
-        ("ops_per_s", figure(ops as f64 * 1e12 / sums.time_ps as f64)),
+        ("ns_per_op", timed(ns_per_op)),
+        ("ops_per_s", timed(ops as f64 * 1e12 / sums.time_ps as f64)),
         ("fairness_jain", figure(jain(by_thread).unwrap_or(f64::NAN))),
-        ("cycles_per_op", figure(ns_per_op * machine.clock_ghz())),
-        ("stall_ns_per_op", figure(sums.stall_ps as f64 / 1e3 / ops as f64)),
+        ("cycles_per_op", timed(ns_per_op * machine.clock_ghz())),
+        ("stall_ns_per_op", timed(sums.stall_ps as f64 / 1e3 / ops as f64)),
         ("instructions_per_op", per_op(sums.instructions)),
         ("accesses_per_op", per_op(sums.accesses)),
         ("rmw_per_op", per_op(sums.rmw)),
@@ -128,6 +139,8 @@ pub fn metrics(measured: &Measured, machine: &Machine) -> BTreeMap<String, Metri
         ("transfers_per_op.cross_socket", per_op(sums.cross_socket)),
         ("invalidations_per_op", per_op(sums.invalidations)),
         ("memory_reads_per_op", per_op(sums.memory_reads)),
+        ("memory_reads_per_op.local", per_op(sums.memory_reads.saturating_sub(sums.remote_reads))),
+        ("memory_reads_per_op.remote", per_op(sums.remote_reads)),
     ];
     let figures = figures.into_iter().map(|(name, metric)| (name.to_owned(), metric));
     facts.clone().into_iter().chain(figures).collect()
@@ -141,19 +154,27 @@ mod tests {
     fn figures_follow_from_sums() {
         let machine = Machine::named(super::super::DEFAULT_MACHINE).unwrap();
         let sums = Sums { instructions: 100, time_ps: 8_000, same_l3: 5, ..Sums::default() };
+        let sums = Sums { memory_reads: 30, remote_reads: 10, ..sums };
         let facts = [("bytes_per_object".to_owned(), Metric::Count { value: 64 })].into();
-        let figures = metrics(&Measured { ops: vec![6, 4], sums, facts }, &machine);
+        let figures = metrics(&Measured { ops: vec![6, 4], sums, facts }, &machine, 2.0);
         let value = |name: &str| figures[name].value().unwrap();
         assert_eq!(value("ops"), 10.0);
         // Two threads for 8 ns each did ten.
         assert_eq!(value("ns_per_op"), 1.6);
+        assert_eq!(
+            figures["ns_per_op"],
+            Metric::Figure { value: 1.6, low: Some(0.8), high: Some(3.2) }
+        );
         assert_eq!(value("ops_per_s"), 1.25e9);
         assert_eq!(value("instructions_per_op"), 10.0);
         assert_eq!(value("transfers_per_op.same_l3"), 0.5);
         assert_eq!(value("rmw_per_op"), 0.0);
+        assert_eq!(value("memory_reads_per_op"), 3.0);
+        assert_eq!(value("memory_reads_per_op.local"), 2.0);
+        assert_eq!(value("memory_reads_per_op.remote"), 1.0);
         assert_eq!(value("bytes_per_object"), 64.0);
         let nothing = Measured { ops: vec![0], sums: Sums::default(), facts: BTreeMap::new() };
-        let missing = &metrics(&nothing, &machine)["ns_per_op"];
+        let missing = &metrics(&nothing, &machine, 2.0)["ns_per_op"];
         assert_eq!(*missing, Metric::Missing(Unavailable::new("no_operations")));
     }
 
@@ -161,7 +182,7 @@ mod tests {
     fn every_figure_is_in_the_glossary() {
         let machine = Machine::named(super::super::DEFAULT_MACHINE).unwrap();
         let measured = Measured { ops: vec![1], sums: Sums::default(), facts: BTreeMap::new() };
-        for name in metrics(&measured, &machine).keys() {
+        for name in metrics(&measured, &machine, 2.0).keys() {
             let entry = crate::glossary::entry(name).unwrap_or_else(|| panic!("{name}"));
             assert!(entry.engines.iter().any(|(engine, _)| *engine == "simulated"), "{name}");
         }

@@ -21,26 +21,33 @@
 //! [`run`] runs many points, each in a process of its own ([`child`]), so that figures depend on
 //! nothing of the host, and a crash or a hang is the point's alone.
 
+mod band;
 pub mod child;
 mod count;
 mod figures;
 mod ground;
 mod lines;
+mod placed;
+mod plan;
 mod point;
 mod points;
 mod work;
 
+pub use band::{Border, MARKS, band};
 pub use count::{Counts, Sum, count, is_asked, measured};
 pub use figures::{Measured, Sums, metrics};
 pub use ground::Cores;
 pub use lines::{Watch, Watched, watch};
-pub use point::{Request, measure};
+pub use placed::confirm;
+pub use plan::{plan, recorded_plan};
+pub use point::{Request, measure, on_a_fresh_stack, stopped};
 pub use points::{Settings, run};
 pub use simulator::machine::{
     Confidence, Distance, Figure, FigureValue, MAX_CORES, Machine, MachineError,
 };
 pub use simulator::{
-    Apart, EngineHeap, Error, Event, HotLine, LineReport, Sharing, Simulation, Stack, Wait,
+    Apart, EngineHeap, Error, Event, HotLine, HotPlace, LineReport, Sharing, Simulation, Stack,
+    Wait,
 };
 
 /// The machine that is simulated when none is named.

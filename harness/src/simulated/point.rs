@@ -18,7 +18,8 @@ use crate::native::{Conditions, Experiment, Failure, Make};
 use crate::records::Metric;
 use crate::spin::{StepRate, chain};
 use crate::unavailable::Unavailable;
-use crate::workload::{Memory, Workload};
+use crate::window::Work;
+use crate::workload::Workload;
 
 /// What to simulate.
 #[derive(Debug, Clone)]
@@ -68,7 +69,10 @@ pub fn measure(make: Make, request: &Request<'_>) -> Result<Measured, Failure> {
 /// Runs a closure on a thread of its own. The stack and the heap of the first thread begin where the
 /// environment, the arguments and the kernel's own data leave them, and simulated threads read what
 /// lies there: what they read must lie on the same lines each time.
-pub(super) fn on_a_fresh_stack<T: Send>(
+///
+/// # Errors
+/// What the closure says, and when there is no thread or it panics.
+pub fn on_a_fresh_stack<T: Send>(
     closure: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {
     std::thread::scope(|scope| {
@@ -86,27 +90,17 @@ pub(super) fn simulate(
     request: &Request<'_>,
     watch: Option<&Watch>,
 ) -> Result<(Measured, Option<LineReport>), Failure> {
-    if request.workload.memory != Memory::Local {
-        return Err(Failure::Unavailable(memory_not_simulated()));
-    }
     make_plain();
     let mut session = start(request, watch)?;
-    let steps = StepRate { ns_per_step: step_ns(&mut session)? };
-    let conditions = |cores: &[u32], workload: &Workload| Conditions {
-        cpus: cores.to_vec(),
-        own_memory: vec![Policy::FirstTouch; cores.len()],
-        shared_memory: Policy::FirstTouch,
-        workload: workload.clone(),
-        steps,
-        seed: request.seed,
-    };
-    let all = conditions(request.cores, request.workload);
+    let steps = step_rate(&mut session)?;
+    let all = conditions(request, request.cores, request.workload, steps)?;
     let alone = request.cores.len() == 1;
     let price = if alone {
         Sums::default()
     } else {
         let one = Workload { producers: None, consumers: None, ..request.workload.clone() };
-        batch_price(&mut session, make, &conditions(&request.cores[..1], &one))?
+        let one = conditions(request, &request.cores[..1], &one, steps)?;
+        batch_price(&mut session, make, &one)?
     };
     let mut rig = Rig::make(&mut session, make, &all)?;
     let (short, quota): (u64, fn(u64) -> Quota) = match alone {
@@ -120,15 +114,27 @@ pub(super) fn simulate(
     Ok((Measured { ops, sums, facts }, lines))
 }
 
-/// Why pages cannot be put elsewhere.
-pub(super) fn memory_not_simulated() -> Unavailable {
-    Unavailable::because(
-        "memory_not_simulated",
-        "simulated pages lie where they are touched first; --memory local is that",
-    )
+/// Under which conditions an experiment is made on these cores.
+pub(super) fn conditions(
+    request: &Request<'_>,
+    cores: &[u32],
+    workload: &Workload,
+    steps: StepRate,
+) -> Result<Conditions, Failure> {
+    let policy = |&cpu: &u32| workload.memory.policy_on(request.machine, cpu);
+    let own_memory: Result<Vec<Policy>, Unavailable> = cores.iter().map(policy).collect();
+    let own_memory = own_memory.map_err(Failure::Unavailable)?;
+    Ok(Conditions {
+        cpus: cores.to_vec(),
+        shared_memory: own_memory.first().cloned().unwrap_or(Policy::FirstTouch),
+        own_memory,
+        workload: workload.clone(),
+        steps,
+        seed: request.seed,
+    })
 }
 
-fn start(request: &Request<'_>, watch: Option<&Watch>) -> Result<Session, Failure> {
+pub(super) fn start(request: &Request<'_>, watch: Option<&Watch>) -> Result<Session, Failure> {
     let mut distinct: Vec<u32> = Vec::new();
     for core in request.cores {
         if !distinct.contains(core) {
@@ -168,7 +174,7 @@ fn steps(count: u64) -> u64 {
 }
 
 /// Measures the length of a step of work.
-fn step_ns(session: &mut Session) -> Result<f64, Failure> {
+pub(super) fn step_rate(session: &mut Session) -> Result<StepRate, Failure> {
     let mut time = |count: u64| {
         let report = session.once(|| black_box(steps(count))).map_err(stopped)?;
         Ok::<u64, Failure>(report.window.time_ps)
@@ -176,14 +182,14 @@ fn step_ns(session: &mut Session) -> Result<f64, Failure> {
     // What is touched first costs more.
     time(STEPS)?;
     let (once, twice) = (time(STEPS)?, time(STEPS * 2)?);
-    Ok(twice.saturating_sub(once) as f64 / STEPS as f64 / 1e3)
+    Ok(StepRate { ns_per_step: twice.saturating_sub(once) as f64 / STEPS as f64 / 1e3 })
 }
 
 /// The most lines of what the engine says about threads that it stopped.
 const MOST_LINES: usize = 4;
 
 /// Why a run stopped, and where the first threads were.
-pub(super) fn stopped(stopped: Stopped) -> Failure {
+pub fn stopped(stopped: Stopped) -> Failure {
     let lines: Vec<&str> = stopped.message.lines().map(str::trim).collect();
     let more = match lines.len().saturating_sub(MOST_LINES) {
         0 => String::new(),
@@ -211,7 +217,7 @@ fn batch_price(
 ///
 /// Dropped in [`end`](Rig::end) only: after a run that stopped, threads stand in the middle of
 /// something for ever.
-struct Rig<'a> {
+pub(super) struct Rig<'a> {
     session: &'a mut Session,
     experiment: ManuallyDrop<Experiment>,
     shared: ManuallyDrop<Box<Shared>>,
@@ -221,7 +227,7 @@ struct Rig<'a> {
     /// had some in which nothing succeeded.
     quota: u64,
     /// The lines of the last round, if they are watched.
-    lines: Option<LineReport>,
+    pub(super) lines: Option<LineReport>,
 }
 
 /// What the threads reach.
@@ -234,7 +240,7 @@ struct Shared {
 }
 
 /// What became of a round.
-struct Round {
+pub(super) struct Round {
     ops: Vec<u64>,
     batches: u64,
     sums: Sums,
@@ -264,7 +270,7 @@ impl Round {
 
 impl<'a> Rig<'a> {
     /// Makes the experiment on the first thread; each thread prepares its own work.
-    fn make(
+    pub(super) fn make(
         session: &'a mut Session,
         make: Make,
         conditions: &Conditions,
@@ -292,6 +298,11 @@ impl<'a> Rig<'a> {
             unsafe { shared.places.of(thread) }.prepare();
         })?;
         Ok(rig)
+    }
+
+    /// Gives the threads' works, which nobody has in hand between two rounds.
+    pub(super) fn works(&mut self) -> impl Iterator<Item = &dyn Work> {
+        self.shared.places.works()
     }
 
     /// Runs a closure on every thread that has a work.
@@ -362,7 +373,7 @@ impl<'a> Rig<'a> {
 
     /// Lets every thread warm up, then does the rounds asked for. All in one loop, so that what
     /// threads touch on its stack lies where it lay before.
-    fn rounds(&mut self, quotas: [Quota; 2]) -> Result<[Round; 2], Failure> {
+    pub(super) fn rounds(&mut self, quotas: [Quota; 2]) -> Result<[Round; 2], Failure> {
         let period = self.shared.places.period().clamp(LEAST_WARM_UP, MOST_WARM_UP);
         let mut schedule = [Quota::attempts(period)].into_iter().chain(quotas);
         let (mut settling, mut rounds) = (SETTLING_ROUNDS, Vec::new());
@@ -382,17 +393,20 @@ impl<'a> Rig<'a> {
         rounds.split_off(1).try_into().map_err(|_| Failure::Broken("a round is missing".into()))
     }
 
-    /// Ends the works and checks that the primitive did its job. Not simulated: it is no part of the
-    /// figures, and drivers ask the host there what it did with their pages.
-    fn end(self) -> Result<BTreeMap<String, Metric>, Failure> {
+    /// Lets every thread end its work, and checks that the primitive did its job. The check is not
+    /// simulated: it is no part of the figures.
+    pub(super) fn end(mut self) -> Result<BTreeMap<String, Metric>, Failure> {
+        let (ended, _) = self.each(|shared, thread| {
+            // SAFETY: the place of this very thread.
+            unsafe { shared.places.of(thread) }.finish()
+        })?;
+        ended.into_iter().collect::<Result<(), String>>().map_err(Failure::Broken)?;
         let shared = ManuallyDrop::into_inner(self.shared);
-        for work in shared.places.into_works() {
-            let mut work = work;
-            work.finish().map_err(Failure::Broken)?;
-        }
+        shared.places.into_works().for_each(drop);
         let experiment = ManuallyDrop::into_inner(self.experiment);
         let facts = (experiment.verify)(&self.done).map_err(Failure::Broken)?;
-        let of_types = facts.into_iter().filter(|(name, _)| name.starts_with("bytes_per_"));
-        Ok(of_types.map(|(name, metric)| (name.to_owned(), metric)).collect())
+        // Which pages are huge is the host's affair.
+        let simulated = facts.into_iter().filter(|(name, _)| *name != "huge_bytes");
+        Ok(simulated.map(|(name, metric)| (name.to_owned(), metric)).collect())
     }
 }

@@ -5,14 +5,13 @@ use std::io;
 
 use simulator::machine::Machine;
 
+use super::band::{Border, band};
 use super::child::{Answer, Ended, Follow, Pool, RANDOMISED};
 use super::figures::{Measured, metrics};
-use super::point::memory_not_simulated;
 use crate::native::Failure;
 use crate::records::{Point, Status};
 use crate::sweep::{self, Block, Observer, Plan, Row, blank_of, without_figures};
 use crate::unavailable::Unavailable;
-use crate::workload::Memory;
 
 /// What the points of a sweep have in common.
 pub struct Settings<'a> {
@@ -66,11 +65,7 @@ pub fn run(
             if skip.contains(&sweep::key(&blank)) {
                 observer.left_out(block, row);
             } else {
-                let impossible = match (&block.cpus, block.workload.memory) {
-                    (Err(reason), _) => Some(reason.clone()),
-                    (Ok(_), Memory::Local) => None,
-                    (Ok(_), _) => Some(memory_not_simulated()),
-                };
+                let impossible = block.cpus.as_ref().err().cloned();
                 jobs.push(Job { block, row, blank, impossible });
             }
         }
@@ -134,7 +129,8 @@ fn finished(mut point: Point, ended: Ended, machine: &Machine) -> Point {
     }
     match answer.outcome() {
         Ok(measured) => {
-            point.metrics = metrics(&measured, machine);
+            let band = band(&point.machine, &point.primitive, Border::of(machine, &point.cpus));
+            point.metrics = metrics(&measured, machine, band);
             point.per_thread.insert("ops".into(), measured.ops);
             point
         }

@@ -111,6 +111,11 @@ impl Places {
         self.0.iter_mut().map(|place| place.get_mut().period()).max().unwrap_or(1)
     }
 
+    /// Gives the works, for as long as no thread runs.
+    pub(super) fn works(&mut self) -> impl Iterator<Item = &dyn Work> {
+        self.0.iter_mut().map(|place| &**place.get_mut() as &dyn Work)
+    }
+
     /// Gives the works back.
     pub(super) fn into_works(self) -> impl Iterator<Item = Box<dyn Work>> {
         self.0.into_iter().map(|place| place.into_inner().into_inner())

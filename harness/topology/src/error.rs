@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::archive::ArchiveProblem;
+
 /// Says why no topology could be established, and what to do.
 ///
 /// Everything less is a [`Finding`](crate::Finding) of the topology that could be read.
@@ -17,7 +19,14 @@ pub enum TopologyError {
         /// The error number of the system call.
         errno: i32,
     },
-    /// The root is no directory.
+    /// The archive cannot be read.
+    Archive {
+        /// The archive that was asked for.
+        archive: PathBuf,
+        /// What is wrong with it.
+        problem: ArchiveProblem,
+    },
+    /// The root is neither a directory nor a file that could be an archive.
     RootNotADirectory {
         /// The root that was asked for.
         root: PathBuf,
@@ -61,9 +70,13 @@ impl fmt::Display for TopologyError {
                 root.display(),
                 describe(*errno)
             ),
+            TopologyError::Archive { archive, problem } => {
+                write!(f, "cannot read {}: {problem}", archive.display())
+            }
             TopologyError::RootNotADirectory { root } => write!(
                 f,
-                "the root {} is not a directory; unpack a saved tree and give its directory",
+                "the root {} is neither a directory nor an archive; give the directory that holds \
+                 sys/ and proc/, or a .tar.gz of it",
                 root.display()
             ),
             TopologyError::RootEmpty { root } => write!(

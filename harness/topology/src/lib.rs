@@ -1,5 +1,6 @@
 //! Reads the topology of a Linux machine: CPUs, cores, packages, caches, NUMA nodes, distances,
-//! cpusets and CPU quotas, from this host or from a saved tree under any directory.
+//! cpusets and CPU quotas, from this host, from a saved tree under any directory, or from an archive
+//! of one, which is read without unpacking it.
 //!
 //! The words are hwloc's: a *package* is a socket, a *PU* is a logical CPU, an *L3 group* is the
 //! set of CPUs under one last-level cache.
@@ -41,13 +42,15 @@
 //! # Limits
 //! CPU and node numbers up to [`MAX_CPU`]. Files longer than 1 MiB (`cpuinfo` and mount tables:
 //! 16 MiB) are not read. Below a root other than `/`, symbolic links are followed only inside it.
-//! Quotas of cgroups above a container's own mount cannot be seen.
+//! Quotas of cgroups above a container's own mount cannot be seen. Archives are tar, compressed by
+//! gzip or not, and hold at most 256 MiB; entries that lead out of the archive are findings.
 //!
 //! # JSON
 //! Every type is `serde::Serialize`. A CPU set is the kernel's list as a string (`"0-3,8"`), an
 //! unknown value is `null`, enums are `snake_case` words, and the fields are those of
 //! [`Topology`] under their own names.
 
+mod archive;
 mod caches;
 mod cgroup;
 mod cores;
@@ -56,7 +59,9 @@ mod cpuinfo;
 mod cpulist;
 mod cpus;
 mod cpuset;
+mod drawing;
 mod error;
+mod files;
 mod finding;
 mod kinds;
 mod nodes;
@@ -68,6 +73,7 @@ mod text;
 mod topology;
 mod valgrind;
 
+pub use archive::ArchiveProblem;
 pub use caches::{Cache, CacheKind};
 pub use cgroup::{Cgroup, Cpuset};
 pub use cores::{Core, CoreBasis, CpuGroup, Package};
@@ -76,6 +82,7 @@ pub use cpuinfo::CpuInfo;
 pub use cpulist::CpuSetError;
 pub use cpus::{Allowed, AllowedSource, Cpus, OnlineSource};
 pub use cpuset::{CpuSet, Iter, MAX_CPU, NodeSet};
+pub use drawing::{CoreTile, Drawing, Part, PartKind, Plan, SvgStyle};
 pub use error::TopologyError;
 pub use finding::{Finding, FindingKind};
 pub use kinds::{CpuKind, KindBasis, Smt, ValueGroup};

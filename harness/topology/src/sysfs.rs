@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::archive::Archive;
 use crate::cpuset::{CpuSet, MAX_CPU};
 use crate::error::TopologyError;
+use crate::files::{Files, Kind};
 use crate::finding::{FindingKind, Findings};
 
 /// Most bytes read of a file.
@@ -30,6 +31,7 @@ pub(crate) enum Unread {
 
 /// A directory read as if it were `/`. Paths are relative to it: `sys/devices/system/cpu/online`.
 pub(crate) struct Tree {
+    files: Files,
     base: PathBuf,
     pub(crate) this_host: bool,
     pub(crate) findings: Findings,
@@ -38,20 +40,36 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Opens a root. Links in the root's own path are followed, those below never out of it.
+    /// Opens a root: a directory, or an archive of one. Links in the root's own path are followed,
+    /// those below never out of it.
     pub(crate) fn open(root: &Path) -> Result<Tree, TopologyError> {
         let failed = |error: io::Error| TopologyError::Root {
             root: root.to_owned(),
             errno: error.raw_os_error().unwrap_or(libc::EINVAL),
         };
         let base = fs::canonicalize(root).map_err(failed)?;
-        if !fs::metadata(&base).map_err(failed)?.is_dir() {
+        let kind = fs::metadata(&base).map_err(failed)?;
+        if kind.is_file() {
+            return Tree::packed(root, File::open(&base).map_err(failed)?);
+        }
+        if !kind.is_dir() {
             return Err(TopologyError::RootNotADirectory { root: root.to_owned() });
         }
         fs::read_dir(&base).map_err(failed)?;
         let this_host = base == Path::new("/");
-        let located = RefCell::default();
-        Ok(Tree { base, this_host, findings: Findings::default(), located })
+        let (files, findings) = (Files::Disk, Findings::default());
+        Ok(Tree { files, base, this_host, findings, located: RefCell::default() })
+    }
+
+    fn packed(root: &Path, file: File) -> Result<Tree, TopologyError> {
+        let archive = Archive::read(file)
+            .map_err(|problem| TopologyError::Archive { archive: root.to_owned(), problem })?;
+        let findings = Findings::default();
+        for ignored in &archive.ignored {
+            findings.note(ignored.kind, &rooted(&ignored.path), &ignored.message);
+        }
+        let (base, located) = (archive.root(), RefCell::default());
+        Ok(Tree { files: Files::Archive(archive), base, this_host: false, findings, located })
     }
 
     /// Reads a small text file.
@@ -142,7 +160,7 @@ impl Tree {
 
     /// Says whether the path leads to a directory.
     pub(crate) fn is_dir(&self, path: &str) -> bool {
-        self.locate(path).is_ok_and(|real| fs::metadata(real).is_ok_and(|meta| meta.is_dir()))
+        self.locate(path).is_ok_and(|real| self.files.is_dir(&real))
     }
 
     /// Notes that a file makes no sense.
@@ -157,20 +175,16 @@ impl Tree {
 
     fn names(&self, path: &str) -> Vec<String> {
         let Ok(real) = self.locate(path) else { return Vec::new() };
-        let entries = match fs::read_dir(&real) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.failed(path, &error);
-                return Vec::new();
-            }
-        };
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        names.collect()
+        self.files.names(&real).unwrap_or_else(|error| {
+            self.failed(path, &error);
+            Vec::new()
+        })
     }
 
     fn read_up_to(&self, path: &str, most: u64) -> Result<String, Unread> {
         let real = self.locate(path)?;
-        let bytes = self.bytes(&real, most).map_err(|error| self.failed(path, &error))?;
+        let bytes = self.files.bytes(&real, most, self.this_host);
+        let bytes = bytes.map_err(|error| self.failed(path, &error))?;
         if bytes.len() as u64 > most {
             let message = format!("longer than {most} bytes; not read");
             self.damaged(path, &message);
@@ -180,24 +194,6 @@ impl Tree {
             self.damaged(path, "not UTF-8; not used");
             Unread::Broken("not UTF-8".to_owned())
         })
-    }
-
-    /// Reads at most one byte more than allowed, and only of a regular file: opening a FIFO would
-    /// wait for its writer, and opening a device may do anything.
-    fn bytes(&self, real: &Path, most: u64) -> io::Result<Vec<u8>> {
-        let kind = fs::metadata(real)?.file_type();
-        if kind.is_dir() {
-            return Err(io::Error::from_raw_os_error(libc::EISDIR));
-        }
-        if !kind.is_file() {
-            return Err(io::Error::other("not a regular file"));
-        }
-        let stay = if self.this_host { 0 } else { libc::O_NOFOLLOW };
-        let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | stay;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(real)?;
-        let mut bytes = Vec::new();
-        file.take(most + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
     }
 
     /// Turns an I/O error into its meaning; whatever is more than missing is noted.
@@ -261,15 +257,15 @@ impl Tree {
         links: &mut u32,
     ) -> Result<PathBuf, Unread> {
         let next = at.join(name);
-        let meta = fs::symlink_metadata(&next).map_err(|error| self.failed(path, &error))?;
-        if !meta.file_type().is_symlink() {
+        let kind = self.files.kind(&next).map_err(|error| self.failed(path, &error))?;
+        if kind != Kind::Link {
             return Ok(next);
         }
         *links += 1;
         if *links > MOST_LINKS {
             return Err(self.escapes(path, "symbolic links in a circle; not followed"));
         }
-        let target = fs::read_link(&next).map_err(|error| self.failed(path, &error))?;
+        let target = self.files.target(&next).map_err(|error| self.failed(path, &error))?;
         self.walk(at, &target, path, links)
     }
 

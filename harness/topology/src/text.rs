@@ -268,7 +268,7 @@ fn cut(sets: &[String]) -> String {
 }
 
 /// Prints bytes in the largest binary unit that keeps at least one digit before the point.
-fn bytes(bytes: u128) -> String {
+pub(crate) fn bytes(bytes: u128) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;

@@ -95,7 +95,8 @@ impl Topology {
         Topology::from_root(Path::new("/"))
     }
 
-    /// Reads the tree under a root: the directory above `sys` and `proc`. The root `/` is
+    /// Reads the tree under a root: the directory above `sys` and `proc`, or an archive of it
+    /// (`.tar.gz`, `.tar`), of which nothing is written anywhere. The root `/` is
     /// [`this_host`](Topology::this_host).
     ///
     /// Symbolic links are followed inside the root only. What is damaged is a finding; only

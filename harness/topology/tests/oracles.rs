@@ -324,6 +324,22 @@ fn check_groups(name: &str, topology: &Topology, oracle: &Value) {
     assert_eq!(got, want, "{name}");
 }
 
+/// Lists what differs where the archive is read as it is, from the oracle and from what was read
+/// of the unpacked tree.
+fn packed_differences(archive: &Path, unpacked: &Topology, oracle: &Value) -> Vec<String> {
+    let mut packed = Topology::from_root(archive).unwrap();
+    assert_eq!(packed.root, archive);
+    packed.root.clone_from(&unpacked.root);
+    let mut out = differences(&packed, oracle);
+    if packed != *unpacked {
+        let (packed, unpacked) = (packed.text(), unpacked.text());
+        let others = packed.lines().zip(unpacked.lines()).filter(|(one, other)| one != other);
+        out.extend(others.map(|(one, other)| format!("packed {one}\nunpacked {other}")));
+        out.push("differs from the unpacked tree".to_owned());
+    }
+    out.iter().map(|line| format!("{}: {line}", archive.display())).collect()
+}
+
 #[test]
 fn every_saved_tree_agrees_with_its_oracle() {
     let Some(folder) = folder() else { return };
@@ -348,6 +364,7 @@ fn every_saved_tree_agrees_with_its_oracle() {
             println!("    {finding}");
         }
         wrong.extend(differences.iter().map(|difference| format!("{name}: {difference}")));
+        wrong.extend(packed_differences(archive, &topology, &oracle));
         check_places(&name, &topology);
         check_groups(&name, &topology, &oracle);
         assert!(!topology.to_string().is_empty());

@@ -1,11 +1,12 @@
 //! Files: passed to the real kernel as they are.
 //!
-//! Their contents are those of the host, `/proc` and `/sys` included, and cost a system call and
-//! nothing more. A read or a write that would have to wait holds up the whole simulation; after
+//! Their contents are those of the host, `/proc` and `/sys` included but for what they say about
+//! NUMA nodes ([`node_files`]), and cost a system call and nothing more. A read or a write that would have to wait holds up the whole simulation; after
 //! [`PATIENCE_MS`] of real time it is refused.
 
 use libc::c_long;
 
+use super::node_files;
 use super::{Call, Caller, Effect, Errno, Handler, Kernel, Reply, get, perform, refuse, value};
 
 /// How long a read or a write waits for its file, in milliseconds of real time.
@@ -32,6 +33,7 @@ pub(super) fn handler(number: c_long) -> Option<Handler> {
         libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev => {
             |kernel, caller, call| waiting(kernel, caller, call, libc::POLLOUT)
         }
+        libc::SYS_open | libc::SYS_openat => node_files::open,
         libc::SYS_ioctl => ioctl,
         libc::SYS_fcntl => fcntl,
         _ => {
@@ -91,7 +93,7 @@ fn writes(number: c_long) -> Option<Writes> {
     })
 }
 
-fn pass(kernel: &mut Kernel, _: Caller, call: &Call) -> Reply {
+pub(super) fn pass(kernel: &mut Kernel, _: Caller, call: &Call) -> Reply {
     let number = call.number as c_long;
     let result = perform(number, &call.arguments)?;
     let written = result.max(0) as u64;

@@ -28,6 +28,7 @@ mod futex;
 mod intervals;
 mod mapping;
 mod names;
+mod node_files;
 mod numa;
 mod placement;
 mod policy;

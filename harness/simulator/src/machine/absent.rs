@@ -18,6 +18,8 @@ pub(super) enum Absent {
     L3Hit,
     /// `always` where a socket has several L3 groups, else `across_sockets`.
     HomeVisits,
+    /// The time for which a queued read-modify-write occupies a line of the same L3 group.
+    FarAtomic,
     /// 15, or all that the node gives if that is less.
     CoreBandwidth,
 }
@@ -44,6 +46,10 @@ impl Absent {
             }
             Absent::HomeVisits if shape.l3_groups_per_socket > 1 => FigureValue::Word("always"),
             Absent::HomeVisits => FigureValue::Word("across_sockets"),
+            Absent::FarAtomic => {
+                let queued = number("line.rmw_queue_ratio") * number("transfer.same_l3_ns");
+                FigureValue::Number(queued.max(0.001))
+            }
             Absent::CoreBandwidth => FigureValue::Number(number("memory.node_gb_per_s").min(15.0)),
         }
     }

@@ -72,6 +72,12 @@ impl Machine {
         if self.threads_per_core() == 1 { 1.0 } else { self.figures.number("core.smt_share") }
     }
 
+    /// Gives how long a line's home is busy with an atomic, or with a read, where atomics are far.
+    #[must_use]
+    pub fn far_atomic_ps(&self) -> u64 {
+        self.picoseconds("atomic.far_ns")
+    }
+
     /// Gives the time that a queued read-modify-write occupies a line, as a share of the transfer
     /// of its distance.
     #[must_use]

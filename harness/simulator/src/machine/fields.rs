@@ -112,7 +112,7 @@ const fn on_or(
 
 /// Every field, in the order of the documentation; the topology first, since the others are judged
 /// by it.
-pub(super) const FIELDS: [Field; 49] = [
+pub(super) const FIELDS: [Field; 50] = [
     field("topology.sockets", Kind::Count(64), "the number of sockets"),
     field("topology.nodes_per_socket", Kind::Count(64), "the NUMA nodes of a socket"),
     field("topology.l3_groups_per_socket", Kind::Count(1024), "the groups of cores with an L3"),
@@ -194,6 +194,12 @@ pub(super) const FIELDS: [Field; 49] = [
         "where contended atomics run: at the core or at the line's home",
     ),
     field("atomic.rmw_owned_ns", TIME, "an atomic read-modify-write of an owned line"),
+    or(
+        Absent::FarAtomic,
+        "atomic.far_ns",
+        TIME,
+        "how long a line's home is busy with an atomic, or with a read, where atomics are far",
+    ),
     field("atomic.fence_ns", TIME, "a full fence with nothing to wait for"),
     field("memory.local_ns", TIME, "a read of the socket's own memory"),
     on(Needed::Sockets, "memory.remote_ns", TIME, "a read of another socket's memory"),

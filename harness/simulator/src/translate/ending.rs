@@ -108,7 +108,7 @@ impl Translator {
                 let at = decoded.len() - 1;
                 let state = State {
                     rip: last.ip(),
-                    remaining: self.costs.instruction as u32,
+                    remaining: self.costs.of_one(self.pace) as u32,
                     flags: flags[at] != 0,
                     live: live[at],
                     last: true,

@@ -14,6 +14,7 @@
 mod access;
 mod address_map;
 mod assembler;
+mod costs;
 mod decode;
 mod ending;
 mod flags;
@@ -27,26 +28,15 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, UsedM
 
 use self::address_map::AddressMap;
 use self::assembler::{Assembler, Jump, distance};
+pub(crate) use self::costs::Costs;
 pub(crate) use self::decode::reads_what_it_writes;
 use self::decode::{Executable, decode_at};
 pub(crate) use self::special::{Special, Vdso};
 use crate::code_memory::CodeMemory;
 use crate::context::longest_slice;
 use crate::enter;
+use crate::pace::Pace;
 use crate::time::Time;
-
-/// What instructions cost on the machine, beside what the memory model adds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Costs {
-    /// An instruction, sustained.
-    pub(crate) instruction: Time,
-    /// What a locked instruction costs more, on a line that the core owns.
-    pub(crate) locked: Time,
-    /// What a fence costs more.
-    pub(crate) fence: Time,
-    /// What `pause` costs.
-    pub(crate) pause: Time,
-}
 
 /// The most instructions of a block.
 const LONGEST: usize = 48;
@@ -65,6 +55,8 @@ const TARGETS: usize = 1 << 16;
 pub(crate) struct Block {
     /// The address of its first instruction.
     pub(crate) rip: u64,
+    /// For cores of which pace.
+    pace: Pace,
     /// Where its code begins.
     pub(crate) entry: u64,
     /// What it costs when every access hits, in picoseconds.
@@ -211,6 +203,8 @@ pub(crate) struct Translator {
     assembler: Assembler,
     info: InstructionInfoFactory,
     costs: Costs,
+    /// For which pace it writes.
+    pace: Pace,
     /// How long a thread may compute without an access before the engine has a look.
     patience: Time,
     /// All blocks; generated code knows them by index.
@@ -219,11 +213,13 @@ pub(crate) struct Translator {
     pub(crate) exits: Vec<Exit>,
     /// Accesses whose address the engine computes.
     pub(crate) computed: Vec<UsedMemory>,
-    by_address: AddressMap,
+    /// For each pace, blocks by address.
+    by_address: [AddressMap; 2],
     /// Generated code by its address: the instruction that begins there. For faults.
     places: BTreeMap<u64, u64>,
     flags_before: BTreeMap<u64, u32>,
-    targets: Box<[Target; TARGETS]>,
+    /// For each pace, the table for indirect branches.
+    targets: [Box<[Target]>; 2],
     executable: Executable,
     /// Functions that are not executed, by their addresses.
     intercepted: BTreeMap<u64, Special>,
@@ -256,20 +252,20 @@ impl Translator {
     /// # Errors
     /// When executable memory is refused.
     pub(crate) fn new(costs: Costs, intercepted: BTreeMap<u64, Special>) -> std::io::Result<Self> {
-        let targets: Box<[Target]> = (0..TARGETS).map(no_target).collect();
         let mut new = Self {
             code: CodeMemory::new()?,
             assembler: Assembler::new(),
             info: InstructionInfoFactory::new(),
             costs,
+            pace: Pace::Whole,
             patience: (2 * longest_slice(costs.instruction)).min(i32::MAX as Time),
             blocks: Vec::new(),
             exits: Vec::new(),
             computed: Vec::new(),
-            by_address: AddressMap::new(),
+            by_address: [AddressMap::new(), AddressMap::new()],
             places: BTreeMap::new(),
             flags_before: BTreeMap::new(),
-            targets: targets.try_into().map_err(|_| std::io::ErrorKind::Other)?,
+            targets: [(); 2].map(|()| (0..TARGETS).map(no_target).collect()),
             executable: Executable::default(),
             intercepted,
             stubs: Vec::new(),
@@ -278,9 +274,9 @@ impl Translator {
         Ok(new)
     }
 
-    /// Gives the address of the table for indirect branches.
-    pub(crate) fn targets(&self) -> u64 {
-        self.targets.as_ptr().expose_provenance() as u64
+    /// Gives the address of the table for indirect branches of a pace.
+    pub(crate) fn targets(&self, pace: Pace) -> u64 {
+        self.targets[pace as usize].as_ptr().expose_provenance() as u64
     }
 
     /// Gives what instructions cost.
@@ -294,13 +290,16 @@ impl Translator {
         self.blocks.clear();
         self.exits.clear();
         self.computed.clear();
-        self.by_address = AddressMap::new();
+        self.by_address = [AddressMap::new(), AddressMap::new()];
         self.places.clear();
         self.flags_before.clear();
-        self.targets.iter_mut().enumerate().for_each(|(i, entry)| *entry = no_target(i));
+        for table in &mut self.targets {
+            table.iter_mut().enumerate().for_each(|(i, entry)| *entry = no_target(i));
+        }
         // Index 0 of both stands for none.
         self.blocks.push(Block {
             rip: 0,
+            pace: Pace::Whole,
             entry: 0,
             cost: 0,
             live_registers: 0,
@@ -317,16 +316,11 @@ impl Translator {
         self.code.room() < ROOM
     }
 
-    /// Gives the block that begins at an address, if it is translated.
-    pub(crate) fn find(&self, rip: u64) -> Option<u32> {
-        self.by_address.get(rip)
-    }
-
-    /// Gives the block that begins at an address.
-    pub(crate) fn block_at(&mut self, rip: u64) -> u32 {
-        match self.find(rip) {
+    /// Gives the block that begins at an address, for a pace.
+    pub(crate) fn block_at(&mut self, rip: u64, pace: Pace) -> u32 {
+        match self.by_address[pace as usize].get(rip) {
             Some(block) => block,
-            None => self.translate(rip),
+            None => self.translate(rip, pace),
         }
     }
 
@@ -338,8 +332,9 @@ impl Translator {
 
     /// Lets indirect branches find a block.
     pub(crate) fn let_find(&mut self, block: u32) {
-        let Block { rip, entry, .. } = self.blocks[block as usize];
-        self.targets[rip as usize % TARGETS] = Target { negated: rip.wrapping_neg(), entry };
+        let Block { rip, entry, pace, .. } = self.blocks[block as usize];
+        let target = Target { negated: rip.wrapping_neg(), entry };
+        self.targets[pace as usize][rip as usize % TARGETS] = target;
     }
 
     /// Whether code was translated that lies in a range.
@@ -357,7 +352,8 @@ impl Translator {
         self.places.range(..=address).next_back().map(|(_, &rip)| rip)
     }
 
-    fn translate(&mut self, rip: u64) -> u32 {
+    fn translate(&mut self, rip: u64, pace: Pace) -> u32 {
+        self.pace = pace;
         let (decoded, ending) = self.decode(rip);
         let vector = decoded.iter().any(|one| registers::uses_vectors(&mut self.info, one));
         let x87 = decoded.iter().any(|one| registers::uses_x87(&one.instruction));
@@ -373,13 +369,14 @@ impl Translator {
         let counted = self.counted(&decoded);
         self.blocks.push(Block {
             rip,
+            pace,
             entry,
             cost,
             live_registers: live_registers.first().map_or(u16::MAX, |set| set.bits()),
             live_flags: flags::in_rflags(live_flags[0]),
             counted,
         });
-        self.by_address.insert(rip, id);
+        self.by_address[pace as usize].insert(rip, id);
         self.prologue(id, live_flags[0] != 0, vector, x87);
         let straight = match ending {
             Ending::Flow => decoded.len() - 1,
@@ -517,7 +514,7 @@ impl Translator {
             .iter()
             .rev()
             .map(|one| {
-                total += self.costs.instruction;
+                total += self.costs.of_one(self.pace);
                 total += match one.instruction.mnemonic() {
                     Mnemonic::Pause => self.costs.pause,
                     Mnemonic::Mfence | Mnemonic::Serialize => self.costs.fence,
@@ -551,7 +548,7 @@ impl Translator {
 
     /// A jump that leads to the code for `target`, now or when it is first taken.
     fn lead_to(&mut self, jump: Jump, target: u64) {
-        if let Some(block) = self.find(target) {
+        if let Some(block) = self.by_address[self.pace as usize].get(target) {
             let entry = self.blocks[block as usize].entry;
             self.assembler.lead(jump, entry);
             return;

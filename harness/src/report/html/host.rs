@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::report::html::notes::shape;
-use crate::report::html::{Page, panel, text};
+use crate::report::html::{Page, machine, maps, panel, text};
 use crate::report::model::{Family, Host, Model, Section, told, words};
 use crate::report::number::plural;
 
@@ -43,7 +43,8 @@ pub(super) fn section(page: &mut Page, model: &Model, at: usize, most: usize) ->
         return 0;
     }
     if page.len() > most {
-        return sections.iter().flat_map(|s| &s.families).map(|f| f.panels.len() as u64).sum();
+        let panels = sections.iter().flat_map(|s| &s.families).map(|f| f.panels.len() as u64);
+        return panels.sum();
     }
     page.put(format_args!(
         "<section class=\"host\" id=\"host-{at}\"><h2>{} <span class=\"sub\">{}</span></h2>",
@@ -59,9 +60,11 @@ pub(super) fn section(page: &mut Page, model: &Model, at: usize, most: usize) ->
             badge(section, true),
             explained(section.engine)
         ));
+        machine::drawing(page, model, at, section, most);
         for family in &section.families {
             omitted += self::family(page, model, family, section.engine, most);
         }
+        omitted += maps::section(page, section, most);
         page.put(format_args!("</section>"));
     }
     page.put(format_args!("</section>"));

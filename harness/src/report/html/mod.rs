@@ -3,6 +3,8 @@
 
 mod facts;
 mod host;
+mod machine;
+mod maps;
 mod notes;
 mod panel;
 mod points;
@@ -166,6 +168,16 @@ fn notices(model: &Model) -> Vec<String> {
             "{} of further conditions left out: give fewer records, or use \
              <code>--format csv</code>, which holds all.",
             plural(model.left_out, "point")
+        ));
+    }
+    if model.withheld > 0 {
+        notices.push(format!(
+            "{} figures in the records all the same: these are not \
+             shown.",
+            match model.withheld {
+                1 => "1 point is broken or unavailable and has".into(),
+                points => format!("{} are broken or unavailable and have", plural(points, "point")),
+            }
         ));
     }
     if model.hosts.len() > 1 {

@@ -63,6 +63,7 @@ pub(super) fn figure(page: &mut Page, panel: &Panel<'_>, engine: &str, tips: boo
             higher_is_better: measure.higher_is_better,
             scale: None,
             lines: lines(panel, measure, tips),
+            bands: engine == "simulated",
             tips,
             written: measure.written,
         };
@@ -76,7 +77,7 @@ pub(super) fn figure(page: &mut Page, panel: &Panel<'_>, engine: &str, tips: boo
              are drawn; the table has all.</p>"
         ));
     }
-    legend(page, panel);
+    legend(page, panel, engine);
     shares(page, panel);
     page.put(format_args!("</figure>"));
     without_figures(page, panel);
@@ -169,13 +170,14 @@ fn fairness_chart(page: &mut Page, panel: &Panel<'_>, tips: bool) {
         higher_is_better: true,
         scale: Some(Scale::Linear { high: 1.03 }),
         lines,
+        bands: false,
         tips,
         written: short,
     };
     drawn(page, &chart);
 }
 
-fn legend(page: &mut Page, panel: &Panel<'_>) {
+fn legend(page: &mut Page, panel: &Panel<'_>, engine: &str) {
     let any = |kind| panel.series.iter().any(|series| series.kind == kind);
     let points = || panel.series.iter().flat_map(|series| series.points.values());
     let mut parts = Vec::new();
@@ -184,7 +186,10 @@ fn legend(page: &mut Page, panel: &Panel<'_>) {
         metrics.iter().any(|m| interval(point, m).is_some_and(|(low, _, high)| low < high))
     };
     if points().any(|point| has_interval(&point)) {
-        parts.push("whiskers or bands: 95 % interval");
+        parts.push(match engine {
+            "simulated" => "bands or whiskers: from low to high, the model's validated error",
+            _ => "whiskers or bands: 95 % interval",
+        });
     }
     if points().any(|point| point.status == Status::Noisy) {
         parts.insert(0, "<span class=\"key\">○</span> disturbed");

@@ -167,6 +167,8 @@ fn roots_that_are_none() {
         assert_eq!(error.errno(), errno, "{error:?}");
         assert!(error.to_string().contains(path), "{error}");
     }
+    let device = topology::Topology::from_root("/dev/zero".as_ref()).unwrap_err();
+    assert_eq!(device, TopologyError::RootNotADirectory { root: "/dev/zero".into() });
     // A directory for the CPUs, and nothing in it.
     root.dir(CPU);
     let error = root.try_read().unwrap_err();

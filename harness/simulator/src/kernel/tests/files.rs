@@ -45,6 +45,54 @@ fn a_file_is_written_and_read_back() {
     assert_eq!(guest.result(libc::SYS_openat, &[here, path, 0]), error(libc::ENOENT));
 }
 
+/// Reads a file as a program does.
+fn contents(guest: &mut Guest, path: &str) -> String {
+    let mut path = CString::new(path).expect("no zero in it").into_bytes_with_nul();
+    let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
+    let here = libc::AT_FDCWD as u64;
+    let file = guest.result(libc::SYS_openat, &[here, at(&mut path[0]), flags]) as u64;
+    assert_eq!(
+        guest.result(libc::SYS_fcntl, &[file, libc::F_GETFD as u64]),
+        i64::from(libc::FD_CLOEXEC)
+    );
+    let mut text = [0_u8; 8192];
+    let read = guest.result(libc::SYS_read, &[file, at(&mut text), 8192]) as usize;
+    assert_eq!(guest.result(libc::SYS_close, &[file]), 0);
+    String::from_utf8_lossy(&text[..read]).into_owned()
+}
+
+#[test]
+fn files_about_nodes_are_the_machines() {
+    for (machine, nodes, mask) in [
+        ("epyc-7742-2s", "0-1", "00000003"),
+        ("xeon-8176-8s", "0-7", "000000ff"),
+        ("graviton2", "0", "00000001"),
+    ] {
+        let mut guest = Guest::on(machine, 1, 1);
+        for name in ["online", "possible", "has_cpu", "has_memory", "has_normal_memory"] {
+            let path = format!("/sys/devices/system/node/{name}");
+            assert_eq!(contents(&mut guest, &path), format!("{nodes}\n"), "{machine} {name}");
+        }
+        for path in ["/proc/self/status", "/proc/thread-self/status"] {
+            let status = contents(&mut guest, path);
+            assert!(status.starts_with("Name:"), "{status}");
+            for line in [format!("Mems_allowed:\t{mask}"), format!("Mems_allowed_list:\t{nodes}")] {
+                assert!(status.lines().any(|told| told == line), "{machine}: {line}: {status}");
+            }
+        }
+        let others = contents(&mut guest, "/proc/self/comm");
+        assert_eq!(others, std::fs::read_to_string("/proc/self/comm").expect("a name"));
+    }
+    let path = CString::new("/sys/devices/system/node/online").expect("no zero in it");
+    let path = path.as_ptr().expose_provenance() as u64;
+    let mut guest = Guest::new(1);
+    let write = libc::O_WRONLY as u64;
+    assert!(guest.result(libc::SYS_open, &[path, write]) < 0, "nobody writes there");
+    let file = guest.result(libc::SYS_open, &[path, libc::O_RDONLY as u64]) as u64;
+    assert_eq!(guest.result(libc::SYS_fcntl, &[file, libc::F_GETFD as u64]), 0);
+    assert_eq!(guest.result(libc::SYS_close, &[file]), 0);
+}
+
 #[test]
 fn the_real_kernel_checks_pointers() {
     let mut guest = Guest::new(1);

@@ -1,0 +1,283 @@
+//! `manycore scenario`: a phenomenon of big machines, before and after.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use harness::simulated::MAX_CORES;
+use topology::Topology;
+
+use crate::cli;
+use crate::exit::Failure;
+use crate::scenario_run::{Plan, Wanted, follow};
+use crate::scenarios::{ALL, Engine, Scenario, Setting, Where, text};
+use crate::select::unknown;
+use crate::stdout;
+use crate::target::Target;
+
+pub(crate) const HELP: &str = "\
+Examples:
+  manycore scenario --list
+      the scenarios, with their parameters
+  manycore scenario false-sharing
+      on 4 simulated cores: packed, then padded, and the line at fault
+  manycore scenario global-lru --machine xeon-8375c-2s --threads 64 --shards 16
+  manycore scenario false-sharing --engine native --threads 2
+      the same code on this host's cores
+  manycore scenario --all --out scenarios.jsonl
+  manycore scenario --all --markdown docs/phenomena.md
+      the page with tables, plots and explanations
+
+Each step runs in a process of its own. Simulated times have a band: they may be off by a factor of
+1.5 in a socket and of 2 across, as docs/validation.md has it; counts are exact. Field reports' figures
+are of other machines and show direction and order of magnitude.
+Exit codes: 0 done, 1 a step failed, 2 usage, 130 interrupted (what was measured is kept)";
+
+/// The flags.
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioArgs {
+    /// The scenario, by its name
+    #[arg(value_name = "NAME", conflicts_with_all = ["all", "list"])]
+    name: Option<String>,
+    /// Tell the scenarios and their parameters
+    #[arg(long, conflicts_with = "all")]
+    list: bool,
+    /// Run every scenario
+    #[arg(long)]
+    all: bool,
+    /// What executes: simulated, or native for this host's cores
+    #[arg(long, value_name = "ENGINE", default_value = "simulated")]
+    engine: String,
+    /// Simulated: the machine, by the name of one that is known here or by its file [default:
+    /// epyc-7742-2s]
+    #[arg(long, value_name = "NAME|FILE")]
+    machine: Option<String>,
+    /// Simulated: cut or grow the machine to so many cores
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cli::cores)]
+    cores: Option<usize>,
+    /// Number of threads [default: the scenario's, as far as there are cores]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = threads)]
+    threads: Option<usize>,
+    /// Operations of each thread [default: the scenario's]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cli::ops)]
+    ops: Option<u64>,
+    /// Seed of everything drawn at random
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    own: OwnArgs,
+    /// Give a step up after this much real time
+    #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true, value_parser = cli::budget)]
+    timeout: Duration,
+    /// Add the records to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write a page in Markdown, with plots beside it
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Print records to standard output, everything else to standard error
+    #[arg(long)]
+    json: bool,
+    /// Print no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+macro_rules! own {
+    ($($field:ident $flag:literal $what:literal),* $(,)?) => {
+        /// Parameters that scenarios have; each knows which of them.
+        #[derive(Debug, Args)]
+        #[command(next_help_heading = "Parameters of scenarios, told by --list")]
+        pub(crate) struct OwnArgs {
+            $(#[doc = $what]
+            #[arg(long = $flag, value_name = "N", allow_hyphen_values = true)]
+            $field: Option<String>,)*
+        }
+
+        impl OwnArgs {
+            /// Those that were given.
+            fn given(&self) -> Vec<(&'static str, &str)> {
+                let all = [$(($flag, self.$field.as_deref())),*];
+                all.into_iter().filter_map(|(name, word)| Some((name, word?))).collect()
+            }
+        }
+    };
+}
+
+own! {
+    keys "keys" "Keys that requests ask for",
+    shards "shards" "Parts that a lock, a counter or a queue is split into",
+    capacity "capacity" "Slots of a queue",
+    rate "rate" "Arrivals in a second",
+    service_ns "service-ns" "Nanoseconds of work for a request",
+    think_ns "think-ns" "Nanoseconds of work between two requests",
+    burst "burst" "Arrivals that come at once",
+    zipf "zipf" "Exponent of Zipf's law",
+    pool "pool" "Workers of a pool",
+    wait_us "wait-us" "Microseconds that a request waits for somebody else",
+    batch "batch" "Items of a batch",
+    mib "mib" "Mebibytes of each thread",
+}
+
+/// Operations natively, for one that is simulated: the clock has to see them.
+const NATIVE_OPS: u64 = 8;
+
+fn threads(text: &str) -> Result<usize, String> {
+    cli::size(text, "a number of threads", MAX_CORES as u64)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the command line asks for what cannot be, a step fails, or somebody interrupts.
+pub(crate) fn run(arguments: &ScenarioArgs) -> Result<(), Failure> {
+    if arguments.list {
+        return stdout::print(&text::list(&ALL, arguments.json));
+    }
+    let chosen = chosen(arguments)?;
+    let engine = engine(arguments)?;
+    let target = match engine {
+        Engine::Simulated => Some(Target::of(arguments.machine.as_deref(), arguments.cores)?),
+        Engine::Native => None,
+    };
+    let host =
+        Topology::this_host().map_err(|error| Failure::Failed(format!("this host: {error}")))?;
+    let mut plans = Vec::new();
+    for scenario in chosen {
+        let place = match &target {
+            Some(target) => Where::Machine(Box::new(target.machine.clone())),
+            None => Where::Host(Box::new(host.clone())),
+        };
+        let setting = setting(scenario, arguments, place)?;
+        let steps = (scenario.steps)(&setting)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", scenario.name)))?;
+        plans.push(Plan::new(scenario, setting, steps));
+    }
+    let wanted = Wanted {
+        target: target.as_ref(),
+        host: &host,
+        timeout: arguments.timeout,
+        out: arguments.out.as_deref(),
+        markdown: arguments.markdown.as_deref(),
+        json: arguments.json,
+        quiet: arguments.quiet,
+    };
+    follow(plans, &wanted)
+}
+
+fn chosen(arguments: &ScenarioArgs) -> Result<Vec<&'static Scenario>, Failure> {
+    if arguments.all {
+        return Ok(ALL.to_vec());
+    }
+    let Some(name) = &arguments.name else {
+        return Err(Failure::Usage(
+            "which scenario? Name one, or say --all; --list tells them".into(),
+        ));
+    };
+    named(name).map(|scenario| vec![scenario])
+}
+
+/// Finds a scenario.
+///
+/// # Errors
+/// Lists the nearest names.
+pub(crate) fn named(name: &str) -> Result<&'static Scenario, Failure> {
+    let names = ALL.map(|scenario| scenario.name);
+    let found = ALL.into_iter().find(|scenario| scenario.name == name);
+    found.ok_or_else(|| unknown("scenario", name, &names))
+}
+
+fn engine(arguments: &ScenarioArgs) -> Result<Engine, Failure> {
+    match arguments.engine.as_str() {
+        "simulated" => Ok(Engine::Simulated),
+        "native" if arguments.machine.is_some() || arguments.cores.is_some() => {
+            Err(Failure::Usage("--machine and --cores are for --engine simulated".into()))
+        }
+        "native" => Ok(Engine::Native),
+        other => {
+            Err(Failure::Usage(format!("unknown engine `{other}`; there are simulated, native")))
+        }
+    }
+}
+
+fn setting(
+    scenario: &'static Scenario,
+    arguments: &ScenarioArgs,
+    place: Where,
+) -> Result<Setting, Failure> {
+    let values = values(scenario, &arguments.own.given(), arguments.all)?;
+    let longer = if matches!(place, Where::Host(_)) { NATIVE_OPS } else { 1 };
+    let mut setting = Setting {
+        place,
+        threads: 0,
+        ops: arguments.ops.unwrap_or(scenario.ops * longer),
+        seed: arguments.seed,
+        values,
+    };
+    setting.threads = arguments.threads.unwrap_or(scenario.threads.min(setting.cores()));
+    setting
+        .check_threads(setting.threads)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", scenario.name)))?;
+    Ok(setting)
+}
+
+/// The values of a scenario's parameters. Of all scenarios at once, each takes what it knows.
+pub(crate) fn values(
+    scenario: &'static Scenario,
+    given: &[(&str, &str)],
+    all: bool,
+) -> Result<BTreeMap<&'static str, f64>, Failure> {
+    let own = scenario.parameters;
+    let mut values: BTreeMap<&'static str, f64> =
+        own.iter().map(|parameter| (parameter.name, parameter.default)).collect();
+    for (name, word) in given {
+        let anybody = ALL.iter().any(|one| one.parameters.iter().any(|own| own.name == *name));
+        match own.iter().find(|parameter| parameter.name == *name) {
+            Some(parameter) => {
+                let value = parameter.parse(word);
+                values.insert(parameter.name, value.map_err(Failure::Usage)?);
+            }
+            None if all && anybody => {}
+            None => {
+                let flags: Vec<String> = own.iter().map(|own| format!("--{}", own.name)).collect();
+                let has = match flags.is_empty() {
+                    true => "no parameter of its own".to_owned(),
+                    false => flags.join(", "),
+                };
+                return Err(Failure::Usage(format!(
+                    "{} has no --{name}; it has {has}",
+                    scenario.name
+                )));
+            }
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_parameters_are_unique_and_have_flags() {
+        let mut names: Vec<&str> = ALL.iter().map(|scenario| scenario.name).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        for scenario in ALL {
+            assert_eq!(scenario.what.split_inclusive(". ").count(), 3, "{}", scenario.name);
+            for parameter in scenario.parameters {
+                let word = parameter.default.to_string();
+                assert_eq!(parameter.parse(&word), Ok(parameter.default), "{}", parameter.name);
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_scenarios_get_the_nearest() {
+        let error = named("false-shareing").err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("nearest: false-sharing")));
+    }
+}

@@ -1,0 +1,124 @@
+//! The whole incident: a gateway with every flaw at once, and its fixes one at a time.
+
+use harness::placement::Placement;
+
+use super::clock;
+use super::effect::{Done, Effect, ratio};
+use super::gateway_parts::{Fixes, Gateway};
+use super::global_lru::{KEYS, SHARDS, ZIPF};
+use super::job::{Facts, Job, Round};
+use super::measured::Measured;
+use super::scenario::{Parameter, Scenario, Setting, Step};
+use super::turn::Turn;
+
+pub(crate) const SCENARIO: Scenario = Scenario {
+    name: "gateway",
+    title: "a gateway that got slower on a bigger machine, and its fixes one at a time",
+    what: "A request is received, authenticated, limited, looked up, counted, forwarded and logged, and \
+           shares on its way a lock around an LRU map, counters side by side, a queue of tasks and \
+           memory of one node. On eight cores these cost little, on 128 each of them is taken from core \
+           to core through L3 groups and sockets, and the gateway serves less than it did. The fixes \
+           take away one after the other, and at last the machine is used as four small ones.",
+    reported: "8 cores: 7-8 k requests/s, P99 55 ms; 128 cores: 3.4 k/s, 280 ms; fixed: up to 1.6 \
+               times what 8 cores served, with a lower P99",
+    threads: 128,
+    ops: 48,
+    parameters: &[
+        Parameter {
+            name: "rate",
+            default: 1_500_000.0,
+            range: (1.0, 1e9),
+            means: "requests that arrive in a second, whoever serves them",
+        },
+        Parameter {
+            name: "service-ns",
+            default: 2000.0,
+            range: (0.0, 1e7),
+            means: "nanoseconds of work to receive and authenticate a request",
+        },
+        KEYS,
+        SHARDS,
+        ZIPF,
+    ],
+    steps,
+    make: |setting, step| Gateway::new(setting, step).map(|gateway| Box::new(gateway) as _),
+    effects,
+};
+
+fn steps(setting: &Setting) -> Result<Vec<Step>, String> {
+    let threads = setting.threads;
+    if threads < 8 {
+        return Err("four instances of two workers need at least 8 threads".into());
+    }
+    let (few, cap) = (8, (threads / 2).max(8));
+    let requests = setting.ops * threads as u64;
+    // The capped workers are on both nodes, where there are two.
+    let both = setting.order(&Placement::CrossNode).is_ok_and(|order| order.len() >= cap);
+    let spread = if both { Placement::CrossNode } else { Placement::Compact };
+    let step = |id: &str, title: String, threads: usize, fixes: usize| {
+        let each = requests.div_ceil(threads as u64);
+        Step::new(id, title, threads).variant(fixes).ops(each).whole().watched(4)
+    };
+    let capped =
+        |id: &str, title: String, fixes| step(id, title, cap, fixes).placed(spread.clone());
+    let shards = setting.count("shards");
+    Ok(vec![
+        step("before_few", format!("every flaw, {few} workers"), few, 0),
+        step("before", format!("every flaw, {threads} workers"), threads, 0),
+        step("sharded", format!("the LRU map in {shards} shards"), threads, Fixes::SHARDED),
+        step("padded", "and counters padded and sharded".into(), threads, Fixes::PADDED),
+        step(
+            "bounded",
+            "and logs in a bounded buffer of each worker".into(),
+            threads,
+            Fixes::BOUNDED,
+        ),
+        capped("capped", format!("and {cap} workers"), Fixes::BOUNDED),
+        capped("local", "and arenas on the worker's node".into(), Fixes::LOCAL),
+        capped("isolated", "and four instances that share nothing".into(), Fixes::ISOLATED),
+    ])
+}
+
+fn effects(done: &[Done<'_>]) -> Vec<Effect> {
+    let served = |what, pair| ratio(what, done, Measured::throughput, pair);
+    let p99 = |what, pair| ratio(what, done, Measured::p99, pair);
+    vec![
+        served("requests served with every flaw, 8 workers over all", ("before_few", "before"))
+            .reported(7.5 / 3.4)
+            .shown_by(1.0, "this load is carried by all workers, whatever they share"),
+        p99("P99 with every flaw, all workers over 8", ("before", "before_few"))
+            .reported(280.0 / 55.0)
+            .shown_by(1.0, "8 workers cannot carry this load either"),
+        served("requests served, fixed over 8 workers with every flaw", ("isolated", "before_few"))
+            .reported(1.6)
+            .shown_by(1.05, "8 workers carry this load; offer more with --rate"),
+        p99("P99, 8 workers with every flaw over fixed", ("before_few", "isolated"))
+            .shown_by(1.0, "the load is more than the fixed gateway can carry"),
+    ]
+}
+
+impl Job for Gateway {
+    fn begin(&self, round: &Round) {
+        self.open(round);
+    }
+
+    fn work(&self, turn: &mut Turn<'_>) {
+        clock::sleep_exactly();
+        self.prepare(turn.thread);
+        for request in 0..turn.round.ops {
+            let then = self.arrival(turn.thread, request);
+            turn.clock.sleep_until(then);
+            self.serve(turn);
+            turn.took(turn.clock.now().saturating_sub(then));
+            turn.did(1);
+        }
+    }
+
+    fn check(&self, done: &[u64]) -> Result<Facts, String> {
+        let (served, counted) = (done.iter().sum::<u64>(), self.counted());
+        if served != counted {
+            return Err(format!("{served} requests were served, {counted} were counted"));
+        }
+        Ok([("offered_per_s".to_owned(), self.rate())].into())
+    }
+}
