@@ -256,8 +256,6 @@ impl Point<'_> {
         let host = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
         let mut header = header(&host);
         header.other.insert(MACHINE.into(), self.target.description());
-        // Nothing about this host spoils what is simulated.
-        header.doctor.clear();
         Ok(header)
     }
 

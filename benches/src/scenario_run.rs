@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use harness::clock::Clock;
 use harness::native::Failure as Broken;
 use harness::simulated::LineReport;
 use harness::simulated::child::{Answer, Child, Ended, Follow, Pool, RANDOMISED};
@@ -18,7 +19,7 @@ use crate::scenarios::{
     Done, Effect, Measured, Reply, Scenario, Setting, Step, page, records, text,
 };
 use crate::stdout::{self, note};
-use crate::sweep_command::{catch_signals, header};
+use crate::sweep_command::{catch_signals, doctor, header};
 use crate::sweep_records::{MACHINE, Records};
 use crate::target::Target;
 
@@ -115,9 +116,11 @@ pub(crate) fn follow(plans: Vec<Plan>, wanted: &Wanted<'_>) -> Result<(), Failur
     let interrupted = Arc::new(AtomicBool::new(false));
     catch_signals(&interrupted)?;
     let mut head = header(wanted.host);
-    if let Some(target) = wanted.target {
-        head.other.insert(MACHINE.into(), target.description());
-        head.doctor.clear();
+    match wanted.target {
+        Some(target) => {
+            head.other.insert(MACHINE.into(), target.description());
+        }
+        None => head.doctor = doctor(wanted.host, &Clock::calibrated(&wanted.host.cpuid)),
     }
     let mut records = Records::at(wanted.out.map(Path::to_path_buf), wanted.json)?;
     records.write(&head)?;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::callgrind::Callgrind;
+use harness::clock::Clock;
 use harness::doctor::{Finding, Live, Look, Subject, Verdict, examine};
 use harness::host::{self, Build};
 use harness::latency::Load;
@@ -54,7 +55,8 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     catch_signals(&interrupted)?;
     let mut records = Records::open(&arguments)?;
     let mut native = Native::new(topology);
-    let mut header = Run { doctor: doctor(&native), ..header(native.topology()) };
+    let mut header =
+        Run { doctor: doctor(native.topology(), native.clock()), ..header(native.topology()) };
     header.other.insert(TOPOLOGY.into(), json!(native.topology().plan()));
     let skip = records.measured_already(&arguments, &header)?;
     records.write(&header)?;
@@ -277,9 +279,9 @@ pub(crate) fn catch_signals(interrupted: &Arc<AtomicBool>) -> Result<(), Failure
 }
 
 /// Examines the host briefly, says what is bad, and gives everything for the record.
-fn doctor(native: &Native) -> Vec<Value> {
-    let live = Live::measured(native.topology(), native.clock(), Look::Brief);
-    let findings = match Subject::new(native.topology(), Ok(live)) {
+pub(crate) fn doctor(host: &Topology, clock: &Clock) -> Vec<Value> {
+    let live = Live::measured(host, clock, Look::Brief);
+    let findings = match Subject::new(host, Ok(live)) {
         Ok(subject) => examine(&subject),
         Err(reason) => {
             note(&format!("note: the host could not be examined: {reason}"));
