@@ -43,11 +43,10 @@ struct Guarded<L> {
 
 impl<L: RawLock> Guarded<L> {
     /// Takes the lock, looks, writes down who it is, and lets go.
-    fn visit(&self, thread: usize, log: &[AtomicU64]) {
-        let slot = CachePadded::<L::Slot>::default();
+    fn visit(&self, slot: &L::Slot, thread: usize, log: &[AtomicU64]) {
         let me = thread as u64 + 1;
         // SAFETY: the slot stays in place, and is unlocked below.
-        unsafe { self.lock.lock(&slot) };
+        unsafe { self.lock.lock(slot) };
         let alone = self.owner.load(Ordering::Relaxed) == 0;
         self.owner.store(me, Ordering::Relaxed);
         let count = self.count.load(Ordering::Relaxed);
@@ -61,7 +60,7 @@ impl<L: RawLock> Guarded<L> {
             self.violations.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: taken above with this slot.
-        unsafe { self.lock.unlock(&slot) };
+        unsafe { self.lock.unlock(slot) };
     }
 }
 
@@ -93,7 +92,10 @@ fn visits<L: RawLock + Default>(machine: &Machine, seed: u64) -> bool {
     let log: Vec<AtomicU64> = (0..all).map(|_| AtomicU64::new(0)).collect();
     let cores: Vec<u32> = (0..threads as u32).collect();
     session(machine, &cores, seed)
-        .each(|thread| (0..rounds).for_each(|_| guarded.visit(thread, &log)))
+        .each(|thread| {
+            let slot = CachePadded::<L::Slot>::default();
+            (0..rounds).for_each(|_| guarded.visit(&slot, thread, &log));
+        })
         .unwrap_or_else(|stopped| panic!("seed {seed}: {stopped}"));
     let log: Vec<u64> = log.iter().map(|who| who.load(Ordering::Relaxed)).collect();
     if L::PROPERTIES.fairness == Fairness::Fifo {

@@ -254,8 +254,8 @@ impl HotFields for ClhSlot {
         if !owned.is_null() {
             // SAFETY: by I1 the slot owns it, and the caller does not lock at the same time.
             let says = unsafe { &(*owned).says };
-            let field = HotField::of("says", &**says).written_by(Role::One("owner"));
-            visit(field.read_by(Role::One("successor")).padded_in(says));
+            let field = HotField::of("says", &**says).written_by(Role::Many("owners"));
+            visit(field.read_by(Role::Many("successors")).padded_in(says));
         }
     }
 }

@@ -161,10 +161,10 @@ impl<G, L, T, const GROUPS: usize, const PASSES: u32> HotFields
         let everybody = Role::Many("holders and arrivals");
         visit(HotField::of("global", &**global).written_by(everybody).padded_in(global));
         for (nth, Group { local, passes }) in groups.iter().enumerate() {
-            let of_group = Role::Nth("holders and arrivals of group", nth);
+            let of_group = Role::Many("holders and arrivals of a group");
             let local = HotField::of("local", &**local).written_by(of_group).padded_in(local);
             visit(local.nth(nth));
-            let holder = Role::Nth("holder in group", nth);
+            let holder = Role::Many("holders in a group");
             let passes = HotField::of("passes", &**passes).written_by(holder).padded_in(passes);
             visit(passes.nth(nth));
         }

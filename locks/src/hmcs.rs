@@ -226,11 +226,10 @@ impl<T, const LEVELS: usize, const GROUPS: usize, const PASSES: u32, R> HotField
         let heads = Role::Many("heads of groups");
         visit(HotField::of("top", &**top).written_by(heads).padded_in(top));
         for (nth, Group { tail, node, parent }) in levels.iter().flatten().enumerate() {
-            let arrivals = Role::Nth("arrivals in group", nth);
+            let arrivals = Role::Many("arrivals in a group");
             visit(HotField::of("tail", &**tail).written_by(arrivals).padded_in(tail).nth(nth));
-            let queue = Role::Nth("head and neighbours of group", nth);
-            visit(HotField::of("node", &**node).written_by(queue).padded_in(node).nth(nth));
-            let head = Role::Nth("head in group", nth);
+            node.hot_fields(&mut |field| visit(field.padded_in(node).nth(nth)));
+            let head = Role::Many("heads in a group");
             visit(HotField::of("parent", &**parent).written_by(head).padded_in(parent).nth(nth));
         }
         visit(HotField::of("topology", topology));

@@ -162,7 +162,8 @@ impl HotField {
         }
     }
 
-    /// Says that it lies on one line with the others of `group`, on purpose.
+    /// Says that it lies on one line with the others of `group`, on purpose; of elements of an
+    /// array, those with the same index.
     pub const fn one_line(self, group: &'static str, because: &'static str) -> Self {
         Self { sharing: Sharing::OneLine { group, because }, ..self }
     }

@@ -38,7 +38,7 @@ macro_rules! described {
                     sharing: match hot.sharing {
                         $from::Sharing::Apart => Sharing::Apart,
                         $from::Sharing::OneLine { group, because } => {
-                            Sharing::OneLine(together(group, because))
+                            Sharing::OneLine(together(group, because).of_element(hot.index))
                         }
                         $from::Sharing::SideBySide { group, because } => {
                             Sharing::SideBySide(together(group, because))
@@ -58,6 +58,16 @@ macro_rules! described {
 /// A group of fields that share lines on purpose.
 pub fn together(group: &'static str, because: &'static str) -> Together {
     Together { group: Cow::Borrowed(group), because: Cow::Borrowed(because) }
+}
+
+impl Together {
+    /// Gives the group of an element of an array: each has one of its own.
+    pub fn of_element(self, index: usize) -> Self {
+        match index {
+            0 => self,
+            index => Self { group: format!("{} {index}", self.group).into(), ..self },
+        }
+    }
 }
 
 /// Takes the index 0 from fields that are no element of an array, for people to read.

@@ -90,6 +90,10 @@ pub fn confirm(objects: &[Object], players: &[Player], report: &LineReport) -> S
     fields.sort_by_key(|(_, field)| (field.is_hot(), field.start));
     let mut lines: Vec<Owned<'_>> =
         report.lines.iter().map(|line| Owned::of(line, &fields)).collect();
+    // What lies on threads' stacks cannot be described.
+    lines.retain(|owned| {
+        !(owned.owners.is_empty() && owned.line.object.starts_with("stack of thread"))
+    });
     lines.sort_by_key(|owned| owned.line.address);
     let eye = Eye { objects, fields, players, lines };
     let mut findings = eye.shared_falsely();
