@@ -219,7 +219,8 @@ class Models:
         self.crate, self.tree, self.cache = crate, tree, cache
         self.source = tree.root / crate / "src"
         path = tree.root / crate / "tests" / "loom.rs"
-        self.text = path.read_text() if path.is_file() else ""
+        parts = [path, *sorted((path.parent / "loom").glob("*.rs"))]
+        self.text = "".join(part.read_text() for part in parts if part.is_file())
         self.names = None
 
     def include(self, file):
