@@ -344,7 +344,6 @@ mod more {
                 }
                 let pushed = pushing.join().unwrap();
                 consumer.pop_each(3, |element| seen.push(element.number));
-                drop(consumer);
                 // SAFETY: both endpoints are gone.
                 drop(unsafe { Box::from_raw(ring) });
                 assert_eq!(

@@ -1,5 +1,9 @@
 //! What may be sent and what may be shared: every row and its endpoints, with elements that may be
 //! sent only, neither, or both.
+#![expect(
+    unused_imports,
+    reason = "the question imports what answers where the bound does not hold"
+)]
 
 use queues::{Inline, Queue, SplitOnce};
 use std::cell::Cell;
@@ -28,12 +32,10 @@ ask!(sync: Sync);
 macro_rules! is_send_and_sync {
     ($type:ty) => {{
         let send = {
-            #[allow(unused_imports, reason = "used where the bound does not hold")]
             use send::Else as _;
             <send::Ask<$type>>::HOLDS
         };
         let sync = {
-            #[allow(unused_imports, reason = "used where the bound does not hold")]
             use sync::Else as _;
             <sync::Ask<$type>>::HOLDS
         };
