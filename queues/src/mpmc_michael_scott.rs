@@ -41,7 +41,7 @@
 //! |---|---|---|---|
 //! | E1 | CAS of `next` in `try_push` | load of `next` in `try_pop` | the node's place and element |
 //! | E2 | CAS of `free` in `give` | load of `free` in `take` | the node's place, and that it is vacant |
-//! | E3 | CAS of `head` in `try_pop`, of `tail` in `swing` | load of `head` in `try_pop`, of `tail` in `try_push` | the links of the node that it leads to, and where `tail` was seen |
+//! | E3 | CAS of `head` in `try_pop`, of `tail` in `swing` | load of the same word in `try_pop` and `try_push` | the links of the node that it leads to, and where `tail` was seen |
 //! | E4 | store of `next` in `try_push` and `give` | load of `next` in `try_push` and `try_pop` | that `head` and `tail` have left the node |
 //! # Errors and limits
 //! Capacities from 1 to 2³⁰ (2¹⁴ with 32 bits), as far as the storage goes. Reclamation: none is
@@ -307,8 +307,8 @@ impl<T, S: Storage> MpmcMichaelScott<T, S> {
         loop {
             // ORDERING: Acquire, E3 - `tail` is not seen behind it below, nor an older link of its node.
             let head = self.head.load(Ordering::Acquire);
-            // ORDERING: Relaxed - not behind `head`, since whoever moved that had seen `tail` beyond (E3).
-            let tail = self.tail.load(Ordering::Relaxed);
+            // ORDERING: Acquire, E3 - the node behind `head` is linked, so its link is not seen empty.
+            let tail = self.tail.load(Ordering::Acquire);
             let first = head & self.number_mask;
             let links = self.links(first);
             // ORDERING: Acquire, E1 - the next node's place and element are there; E4 - if the node
