@@ -296,7 +296,7 @@ mod models {
     // One line a variant; the rows of the table that are missing here are named below, with reasons.
     models! {
         spsc_ring_cached crate::spsc_ring_cached::SpscRingCached<Element, Inline<2>>, two threads at None;
-        spsc_lamport crate::spsc_lamport::SpscLamport<Element, Inline<2>>, two threads at None;
+        spsc_lamport crate::spsc_lamport::SpscLamport<Element, Inline<2>>, two threads at Some(4);
         spsc_fastforward crate::spsc_fastforward::SpscFastForward<Element, Inline<2>>, two threads at None;
         deque_chase_lev crate::deque_chase_lev::DequeChaseLev<Element, Inline<2>>, two threads at None, thieves at Some(3);
         mpmc_ticket crate::mpmc_ticket::MpmcTicket<Element, Inline<2>>, two threads at Some(4), three threads at Some(2);
