@@ -90,7 +90,11 @@ fn locked_operations_are_those_of_the_papers() {
         ("locks/mcs", 2.0),
         ("locks/futex", 2.0),
         ("queues/spsc_ring_cached", 0.0),
+        ("queues/spsc_lamport", 0.0),
+        ("queues/spsc_fastforward", 0.0),
         ("queues/mpmc_ring_vyukov", 1.0),
+        ("queues/mpmc_ticket", 3.0),
+        ("queues/mpmc_michael_scott", 2.5),
         ("queues/mutex_ring", 1.0),
         ("alloc-arena/bump_heap", 0.0),
     ];

@@ -86,6 +86,27 @@ pub trait Consumer<T> {
         Self: Sized;
 }
 
+/// What an attempt to take from another worker's deque came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steal<T> {
+    /// The oldest element.
+    Success(T),
+    /// There was none.
+    Empty,
+    /// Another thread was faster; there may be more.
+    Retry,
+}
+
+impl<T> Steal<T> {
+    /// The element, if there is one.
+    pub fn success(self) -> Option<T> {
+        match self {
+            Self::Success(value) => Some(value),
+            Self::Empty | Self::Retry => None,
+        }
+    }
+}
+
 /// The queue had no room; the value comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(

@@ -8,13 +8,21 @@ use core::fmt;
 use crossbeam_utils::CachePadded;
 
 use super::contract::CapacityError;
+use super::deque_chase_lev::DequeChaseLev;
+use super::flag_slot::FlagSlot;
 use super::hot::HotField;
-use super::mpmc_ring_vyukov::{LARGEST, MpmcRingVyukov, TurnSlot};
+use super::laps::LARGEST;
+use super::mpmc_michael_scott::{self, MpmcMichaelScott, NodeSlot};
+use super::mpmc_ring_vyukov::MpmcRingVyukov;
+use super::mpmc_ticket::MpmcTicket;
 use super::mutex_ring::MutexRing;
 use super::slot::Slot;
+use super::spsc_fastforward::SpscFastForward;
+use super::spsc_lamport::SpscLamport;
 use super::spsc_ring_cached::SpscRingCached;
 use super::spsc_ring_unpadded::SpscRingUnpadded;
 use super::storage::Storage;
+use super::turn_slot::TurnSlot;
 
 /// At most `N` slots inside the ring itself.
 #[derive(Debug, Clone, Copy)]
@@ -119,6 +127,59 @@ impl<T, R, const N: usize> MutexRing<T, Inline<N>, R> {
     }
 }
 
+impl<T, const N: usize> SpscLamport<T, Inline<N>> {
+    /// Makes an empty ring of `N` slots.
+    pub const fn new() -> Self {
+        const { assert!(N > 0, "a queue needs a capacity of at least 1") };
+        Self::over(InlineSlots::filled([const { Slot::vacant() }; N]))
+    }
+}
+
+impl<T, const N: usize> SpscFastForward<T, Inline<N>> {
+    /// Makes an empty ring of `N` slots.
+    pub const fn new() -> Self {
+        const { assert!(N > 0, "a queue needs a capacity of at least 1") };
+        Self::over(InlineSlots::filled([const { FlagSlot::vacant() }; N]), 0)
+    }
+}
+
+impl<T, const N: usize> DequeChaseLev<T, Inline<N>> {
+    /// Makes an empty deque of `N` slots.
+    pub const fn new() -> Self {
+        const { assert!(N > 0, "a queue needs a capacity of at least 1") };
+        const { assert!(N <= LARGEST, "more slots than positions can number") };
+        Self::over(InlineSlots::filled([const { FlagSlot::vacant() }; N]), N, 0)
+    }
+}
+
+impl<T, R, const N: usize> MpmcTicket<T, Inline<N>, R> {
+    /// Makes an empty ring of `N` slots, a power of two that is at least 2.
+    ///
+    /// ```compile_fail
+    /// static RING: queues::MpmcTicket<u64, queues::Inline<3>> = queues::MpmcTicket::new();
+    /// ```
+    pub const fn new() -> Self {
+        const { assert!(N > 1 && N.is_power_of_two(), "tickets need a power of two of slots") };
+        const { assert!(N <= LARGEST, "more slots than tickets can number") };
+        Self::over(InlineSlots::filled([const { TurnSlot::vacant(0) }; N]), N, 0)
+    }
+}
+
+impl<T, const N: usize> MpmcMichaelScott<T, Inline<N>> {
+    /// Makes an empty queue of `N` slots.
+    pub const fn new() -> Self {
+        const { assert!(N > 0, "a queue needs a capacity of at least 1") };
+        const { assert!(N <= mpmc_michael_scott::LARGEST, "more slots than nodes can number") };
+        let mut slots = [const { NodeSlot::free(0, N) }; N];
+        let mut number = 1;
+        while number < N {
+            slots[number] = NodeSlot::free(number, N);
+            number += 1;
+        }
+        Self::over(InlineSlots::filled(slots), N, 0)
+    }
+}
+
 impl<T, const N: usize> Default for SpscRingCached<T, Inline<N>> {
     fn default() -> Self {
         Self::new()
@@ -138,6 +199,36 @@ impl<T, const N: usize> Default for MpmcRingVyukov<T, Inline<N>> {
 }
 
 impl<T, R, const N: usize> Default for MutexRing<T, Inline<N>, R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Default for SpscLamport<T, Inline<N>> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Default for SpscFastForward<T, Inline<N>> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Default for DequeChaseLev<T, Inline<N>> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Default for MpmcMichaelScott<T, Inline<N>> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, R, const N: usize> Default for MpmcTicket<T, Inline<N>, R> {
     fn default() -> Self {
         Self::new()
     }

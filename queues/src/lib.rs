@@ -1,16 +1,27 @@
-//! Bounded queues for `no_std`: one contract, rings for every number of producers and consumers.
+//! Bounded queues for `no_std`: one contract, for every number of producers and consumers.
 //!
 //! # Which variant when
 //! - One thread pushes and one pops: `spsc_ring_cached`; several of them, one for each pair of
 //!   threads, beat one queue for all.
+//!   `spsc_fastforward` where an element must be seen at once and the sides are mostly far apart;
+//!   `spsc_lamport` is what both are measured against.
+//! - One worker that takes back its newest, and others that help out: `deque_chase_lev`.
 //! - Any number on either side, and threads are not stopped in the middle for long: `mpmc_ring_vyukov`.
+//! - Many cores on either side, all running: `mpmc_ticket`, whose additions never fail.
+//! - Nobody may be kept from elements by a thread that was stopped: `mpmc_michael_scott`, which costs
+//!   most.
 //! - Few operations, elements whose slots must not cost a word more, or an exact length: `mutex_ring`.
 //!
 //! | id | type | producers | consumers | order | progress | linearizable | bytes | bytes per slot | kind |
 //! |---|---|---|---|---|---|---|---|---|---|
 //! | `null` | [`NullQueue`] | multi | multi | - | wait-free | no | 8 | 0 | baseline |
 //! | `spsc_ring_cached` | [`SpscRingCached`] | single | single | FIFO | wait-free | yes | 384 | 8 | variant |
+//! | `spsc_lamport` | [`SpscLamport`] | single | single | FIFO | wait-free | yes | 384 | 8 | variant |
+//! | `spsc_fastforward` | [`SpscFastForward`] | single | single | FIFO | wait-free | yes | 384 | 16 | variant |
+//! | `deque_chase_lev` | [`DequeChaseLev`] | single | multi | FIFO | obstructed | no | 384 | 16 | variant |
 //! | `mpmc_ring_vyukov` | [`MpmcRingVyukov`] | multi | multi | FIFO | obstructed | no | 384 | 16 | variant |
+//! | `mpmc_ticket` | [`MpmcTicket`] | multi | multi | FIFO | blocking | no | 640 | 16 | variant |
+//! | `mpmc_michael_scott` | [`MpmcMichaelScott`] | multi | multi | FIFO | lock-free | no | 640 | 24 | variant |
 //! | `mutex_ring` | [`MutexRing`] | multi | multi | FIFO | blocking | yes | 256 | 8 | variant |
 //! | `spsc_ring_unpadded` | [`SpscRingUnpadded`] | single | single | FIFO | wait-free | yes | 64 | 8 | control |
 //!
@@ -21,11 +32,16 @@
 //! [`Queue::split`] gives the two sides; the queues for many threads also have `try_push` and
 //! `try_pop` that take `&self`. [`Inline`] keeps the slots in the queue, which may then be a
 //! `static`; `Boxed` (feature `alloc`) keeps any number of them on the heap.
+//! [`SplitOnce`] gives out the sides of a single-sided queue that is a `static`.
+//! [`SpscProducer::push_from`] and [`SpscConsumer::pop_each`] move batches. [`Blocking`] makes the
+//! sides of any queue wait, by a policy ([`SpinWait`]; with `std` also `SpinYield` and `Park`), and
+//! closes it when one side is gone.
 //! [`for_each_queue!`] enumerates the table, and [`conformance!`] (feature `std`) runs the suite
 //! that every row passes over a queue of yours.
 //!
 //! # Features
-//! None by default. `alloc`: slots on the heap. `std`: the conformance suite.
+//! None by default. `alloc`: slots on the heap. `std`: the conformance suite, and waiting that leaves
+//! the CPU.
 #![no_std]
 #![deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc, clippy::alloc_instead_of_core)]
 
@@ -34,43 +50,72 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+mod blocking;
 #[cfg(feature = "alloc")]
 mod boxed;
 #[cfg(feature = "std")]
 pub mod conformance;
 pub mod contract;
+mod deque_chase_lev;
 mod drain;
+mod flag_slot;
 pub mod hot;
 mod inline;
+mod laps;
+mod mpmc_michael_scott;
 mod mpmc_ring_vyukov;
+mod mpmc_ticket;
 mod mutex_ring;
 mod null;
+#[cfg(feature = "std")]
+mod park;
 mod relax;
+mod rounded;
 mod shared;
 mod slot;
+mod split_once;
+mod spsc_batch;
+mod spsc_fastforward;
+mod spsc_lamport;
 mod spsc_ring_cached;
 mod spsc_ring_unpadded;
 mod storage;
 #[doc(hidden)]
 pub mod sync;
+mod turn_slot;
 mod variants;
+mod wait;
 
+pub use blocking::{Blocking, Closed, Receiver, Sender};
 #[cfg(feature = "alloc")]
 pub use boxed::{Boxed, BoxedSlots};
 pub use contract::{
     CapacityError, Consumer, Full, Order, Producer, Progress, Properties, Queue, SharedQueue, Side,
-    WithCapacity,
+    Steal, WithCapacity,
 };
+pub use deque_chase_lev::{DequeChaseLev, Thief, Worker};
 pub use hot::{HotField, HotFields, Role, Sharing};
 pub use inline::{Inline, InlineSlots};
+pub use mpmc_michael_scott::MpmcMichaelScott;
 pub use mpmc_ring_vyukov::MpmcRingVyukov;
+pub use mpmc_ticket::MpmcTicket;
 pub use mutex_ring::MutexRing;
 pub use null::NullQueue;
+#[cfg(feature = "std")]
+pub use park::{Park, SpinYield};
 pub use relax::{Relax, Spin};
 pub use shared::{SharedConsumer, SharedProducer};
+pub use split_once::SplitOnce;
+pub use spsc_fastforward::{FastForwardConsumer, FastForwardProducer, SpscFastForward};
+pub use spsc_lamport::{LamportConsumer, LamportProducer, SpscLamport};
 pub use spsc_ring_cached::{SpscConsumer, SpscProducer, SpscRingCached};
 pub use spsc_ring_unpadded::SpscRingUnpadded;
 pub use storage::Storage;
+pub use wait::{SpinWait, Wait};
 
 #[cfg(not(feature = "std"))]
 #[doc(hidden)]

@@ -63,29 +63,12 @@ use super::contract::{
 };
 use super::drain::drain;
 use super::hot::{HotField, HotFields, Role};
+use super::laps::{self, LARGEST, index_mask, is_older};
 use super::shared::{SharedConsumer, SharedProducer};
-use super::slot::{self, Slot};
 use super::storage::Storage;
 use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
-
-/// The largest capacity: leaves eight laps to tell an older turn from a newer one.
-pub(crate) const LARGEST: usize = 1 << (usize::BITS - 3);
-
-/// One slot and whose turn it is.
-#[repr(C)]
-pub(crate) struct TurnSlot<T> {
-    turn: AtomicUsize,
-    slot: Slot<T>,
-}
-
-impl<T> TurnSlot<T> {
-    const_fn! {
-        pub(crate) fn vacant(turn: usize) -> Self {
-            Self { turn: AtomicUsize::new(turn), slot: Slot::vacant() }
-        }
-    }
-}
+use super::turn_slot::{self, TurnSlot};
 
 /// Hands elements from any threads to any threads, one CAS an operation.
 ///
@@ -170,16 +153,12 @@ impl<T, S: Storage> MpmcRingVyukov<T, S> {
 
     #[inline(always)]
     fn next(&self, position: usize) -> usize {
-        if (position & self.index_mask) + 1 < S::as_slice(&self.slots).len() {
-            position + 1
-        } else {
-            self.next_lap(position & !self.index_mask)
-        }
+        laps::next(position, self.index_mask, S::as_slice(&self.slots).len())
     }
 
     #[inline(always)]
     fn next_lap(&self, lap: usize) -> usize {
-        lap.wrapping_add(self.index_mask).wrapping_add(1)
+        laps::next_lap(lap, self.index_mask)
     }
 
     /// Appends `value`.
@@ -263,18 +242,6 @@ impl<T, S: Storage> MpmcRingVyukov<T, S> {
     }
 }
 
-const fn index_mask(capacity: usize) -> usize {
-    let one_lap = capacity.next_power_of_two();
-    // With one bit for the index at least, `lap + 1` is not the next lap.
-    if one_lap < 2 { 1 } else { one_lap - 1 }
-}
-
-/// Whether `turn` comes before `reference`, also across the wrap.
-#[inline(always)]
-fn is_older(turn: usize, reference: usize) -> bool {
-    turn.wrapping_sub(reference).cast_signed() < 0
-}
-
 impl<T, S: Storage> WithCapacity for MpmcRingVyukov<T, S> {
     fn with_capacity(capacity: usize) -> Result<Self, CapacityError> {
         Self::starting_at(capacity, 0, 0)
@@ -337,16 +304,7 @@ impl<T, S: Storage> HotFields for MpmcRingVyukov<T, S> {
         visit(HotField::of("index_mask", index_mask).read_by(Role::Anybody));
         visit(HotField::between(index_mask, slots));
         visit(S::header(slots).read_by(Role::Anybody));
-        for (index, turn_slot) in S::as_slice(slots).iter().enumerate() {
-            let TurnSlot { turn, slot } = turn_slot;
-            let align = if index == 0 { align_of::<CachePadded<u8>>() } else { 1 };
-            let both = Role::Many("producers and consumers");
-            let turn = HotField::of("turn", turn).written_by(both).aligned(align);
-            let slot = HotField::of("slot", slot).written_by(Role::Many("producers"));
-            let slot = slot.read_by(Role::Many("consumers"));
-            visit(turn.nth(index).side_by_side("slots", slot::BECAUSE));
-            visit(slot.nth(index).side_by_side("slots", slot::BECAUSE));
-        }
+        turn_slot::describe(S::as_slice(slots), visit);
         visit(HotField::rest(self, slots));
     }
 }

@@ -64,10 +64,10 @@ use super::sync::cell::UnsafeCell;
 use super::sync::const_fn;
 
 /// The bit of a position that tells its lap from the one before and the one after.
-const LAP: usize = 1 << (usize::BITS - 1);
+pub(crate) const LAP: usize = 1 << (usize::BITS - 1);
 
 /// The largest capacity that leaves `LAP` free.
-const LARGEST: usize = LAP - 1;
+pub(crate) const LARGEST: usize = LAP - 1;
 
 pub(crate) const PROPERTIES: Properties = Properties {
     producers: Side::Single,
@@ -81,7 +81,7 @@ pub(crate) const PROPERTIES: Properties = Properties {
 /// What one side owns.
 #[repr(C)]
 pub(crate) struct End {
-    position: AtomicUsize,
+    pub(crate) position: AtomicUsize,
     /// The other side's position when its owner last looked.
     peer: UnsafeCell<usize>,
 }
@@ -108,10 +108,12 @@ impl End {
         [position, peer].map(|field| field.one_line(name, BECAUSE))
     }
 
+    /// The other side's position when the owner last looked.
+    ///
     /// # Safety
     /// The caller is the side that owns this end.
     #[inline(always)]
-    unsafe fn peer(&self) -> usize {
+    pub(crate) unsafe fn peer(&self) -> usize {
         // SAFETY: by I1 only the caller touches `peer`.
         self.peer.with(|peer| unsafe { *peer })
     }
@@ -121,7 +123,7 @@ impl End {
     /// # Safety
     /// The caller is the side that owns this end.
     #[inline(always)]
-    unsafe fn look_at(&self, other: &Self) -> usize {
+    pub(crate) unsafe fn look_at(&self, other: &Self) -> usize {
         // ORDERING: Acquire; E2 for the producer - the elements before `head` have been moved out;
         // E1 for the consumer - the elements before `tail` are there.
         let position = other.position.load(Ordering::Acquire);
@@ -136,8 +138,9 @@ pub(crate) fn position(lap: usize, index: usize) -> usize {
     index | lap << (usize::BITS - 1)
 }
 
+/// The position after `position`.
 #[inline(always)]
-fn next(position: usize, capacity: usize) -> usize {
+pub(crate) fn next(position: usize, capacity: usize) -> usize {
     let index = position & !LAP;
     if index + 1 == capacity { (position ^ LAP) - index } else { position + 1 }
 }
@@ -149,6 +152,12 @@ pub(crate) fn between(head: &End, tail: &End, capacity: usize) -> usize {
     // 0..=capacity by I3. No element is reached through it.
     let (head, tail) =
         (head.position.load(Ordering::Relaxed), tail.position.load(Ordering::Relaxed));
+    distance(head, tail, capacity)
+}
+
+/// How many slots lie from position `head` up to `tail`.
+#[inline(always)]
+pub(crate) fn distance(head: usize, tail: usize, capacity: usize) -> usize {
     let lap = if (head ^ tail) & LAP == 0 { 0 } else { capacity };
     (tail & !LAP) + lap - (head & !LAP)
 }
@@ -337,16 +346,16 @@ pub(crate) unsafe fn endpoints<'q, T>(
 
 /// The pushing side of an SPSC ring: can be sent to another thread and not shared.
 pub struct SpscProducer<'q, T> {
-    tail: &'q End,
-    head: &'q End,
-    slots: &'q [Slot<T>],
+    pub(crate) tail: &'q End,
+    pub(crate) head: &'q End,
+    pub(crate) slots: &'q [Slot<T>],
 }
 
 /// The popping side of an SPSC ring: can be sent to another thread and not shared.
 pub struct SpscConsumer<'q, T> {
-    head: &'q End,
-    tail: &'q End,
-    slots: &'q [Slot<T>],
+    pub(crate) head: &'q End,
+    pub(crate) tail: &'q End,
+    pub(crate) slots: &'q [Slot<T>],
 }
 
 // SAFETY: elements pass through it to another thread, so they have to be sendable; the one

@@ -30,7 +30,12 @@ macro_rules! __queue_rows {
     ([$($callback:ident)::+] $storage:ty) => { $($callback)::+! {
         null => $crate::NullQueue<T>, baseline;
         spsc_ring_cached => $crate::SpscRingCached<T, $storage>, variant;
+        spsc_lamport => $crate::SpscLamport<T, $storage>, variant;
+        spsc_fastforward => $crate::SpscFastForward<T, $storage>, variant;
+        deque_chase_lev => $crate::DequeChaseLev<T, $storage>, variant;
         mpmc_ring_vyukov => $crate::MpmcRingVyukov<T, $storage>, variant;
+        mpmc_ticket => $crate::MpmcTicket<T, $storage>, variant;
+        mpmc_michael_scott => $crate::MpmcMichaelScott<T, $storage>, variant;
         mutex_ring => $crate::MutexRing<T, $storage>, variant;
         spsc_ring_unpadded => $crate::SpscRingUnpadded<T, $storage>, control;
     } };

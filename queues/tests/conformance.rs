@@ -25,6 +25,11 @@ queues::for_each_queue!(rows);
 mod inline {
     use super::*;
     queues::conformance!(spsc_ring_cached: queues::SpscRingCached<T, Inline<64>>);
+    queues::conformance!(spsc_lamport: queues::SpscLamport<T, Inline<64>>);
+    queues::conformance!(spsc_fastforward: queues::SpscFastForward<T, Inline<64>>);
+    queues::conformance!(deque_chase_lev: queues::DequeChaseLev<T, Inline<64>>);
+    queues::conformance!(mpmc_ticket: queues::MpmcTicket<T, Inline<64>>);
+    queues::conformance!(mpmc_michael_scott: queues::MpmcMichaelScott<T, Inline<64>>);
     queues::conformance!(mpmc_ring_vyukov: queues::MpmcRingVyukov<T, Inline<64>>);
     queues::conformance!(mutex_ring: queues::MutexRing<T, Inline<64>>);
     queues::conformance!(spsc_ring_unpadded: queues::SpscRingUnpadded<T, Inline<64>>);

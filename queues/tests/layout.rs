@@ -2,7 +2,10 @@
 //! against the code.
 
 use crossbeam_utils::CachePadded;
-use queues::{Inline, MpmcRingVyukov, MutexRing, Queue, SpscRingCached, SpscRingUnpadded};
+use queues::{
+    DequeChaseLev, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket, MutexRing, Queue,
+    SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+};
 
 /// A pair of lines where the machine prefetches pairs, else a line.
 const PAIR: usize = align_of::<CachePadded<u8>>();
@@ -23,6 +26,16 @@ fn shapes_are_as_documented() {
         use queues::Boxed;
         let spsc = [3 * PAIR, PAIR, 8, ends[0], ends[1]];
         assert_eq!(shape::<SpscRingCached<u64, Boxed>>(), spsc);
+        assert_eq!(shape::<SpscLamport<u64, Boxed>>(), spsc);
+        let flagged = 8 + align_of::<u64>();
+        let forward = [3 * PAIR, PAIR, flagged, 3 * word, 3 * word];
+        assert_eq!(shape::<SpscFastForward<u64, Boxed>>(), forward);
+        let deque = [3 * PAIR, PAIR, flagged, word, word];
+        assert_eq!(shape::<DequeChaseLev<u64, Boxed>>(), deque);
+        let ticket = [5 * PAIR, PAIR, 8 + align_of::<u64>().max(word), word, word];
+        assert_eq!(shape::<MpmcTicket<u64, Boxed>>(), ticket);
+        let list = [5 * PAIR, PAIR, 8 + 2 * word, word, word];
+        assert_eq!(shape::<MpmcMichaelScott<u64, Boxed>>(), list);
         let vyukov = [3 * PAIR, PAIR, 8 + align_of::<u64>().max(word), word, word];
         assert_eq!(shape::<MpmcRingVyukov<u64, Boxed>>(), vyukov);
         assert_eq!(shape::<MutexRing<u64, Boxed>>(), [2 * PAIR, PAIR, 8, word, word]);
@@ -52,6 +65,9 @@ fn the_two_sides_are_a_pair_apart() {
         )* };
     }
     apart!(SpscRingCached<u64, Inline<3>>, MpmcRingVyukov<u64, Inline<3>>);
+    apart!(SpscLamport<u64, Inline<3>>, SpscFastForward<u64, Inline<3>>);
+    apart!(DequeChaseLev<u64, Inline<3>>, MpmcTicket<u64, Inline<4>>);
+    apart!(MpmcMichaelScott<u64, Inline<3>>);
     #[cfg(feature = "alloc")]
     apart!(SpscRingCached<u8, queues::Boxed>, MpmcRingVyukov<u8, queues::Boxed>);
 }
@@ -130,4 +146,19 @@ fn the_documented_table_is_the_table() {
     documented.sort();
     rows.sort();
     assert_eq!(documented, rows, "left: lib.rs, right: the table and the constants");
+}
+
+#[test]
+fn the_readme_has_the_table_of_the_page() {
+    fn rows(text: &str, prefix: &str) -> Vec<Vec<String>> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+        lines.map(|line| line.split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
+    }
+    let mut page = rows(include_str!("../src/lib.rs"), "//! | `");
+    for row in &mut page {
+        row.remove(1); // the type
+    }
+    let readme = rows(include_str!("../README.md"), "| `");
+    assert!(readme.len() > 5);
+    assert_eq!(readme, page, "left: README.md, right: src/lib.rs");
 }

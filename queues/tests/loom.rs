@@ -14,115 +14,63 @@ use queues::hot;
 mod storage {
     pub(super) use queues::Storage;
 }
-mod sync {
-    pub(super) mod atomic {
-        pub(in super::super) use loom::sync::atomic::Ordering;
+#[path = "loom/sync.rs"]
+mod sync;
 
-        /// Loom remembers the last access to a word only, so a thread that loads a word before it
-        /// stores to it hides another thread's earlier load from loom, which then never tries the
-        /// store before that load: without a remedy it explores one execution of an SPSC ring.
-        /// The remedy is a step in front of each load that changes nothing, orders nothing, and
-        /// counts as an access that depends on all others of its kind.
-        #[derive(Debug)]
-        pub(in super::super) struct AtomicUsize {
-            value: loom::sync::atomic::AtomicUsize,
-            step: loom::sync::atomic::AtomicBool,
-        }
-
-        impl AtomicUsize {
-            pub(in super::super) fn new(value: usize) -> Self {
-                Self {
-                    value: loom::sync::atomic::AtomicUsize::new(value),
-                    step: loom::sync::atomic::AtomicBool::new(false),
-                }
-            }
-            pub(in super::super) fn load(&self, order: Ordering) -> usize {
-                let relaxed = Ordering::Relaxed;
-                self.step.compare_exchange(true, true, relaxed, relaxed).unwrap_err();
-                self.value.load(order)
-            }
-            pub(in super::super) fn store(&self, value: usize, order: Ordering) {
-                self.value.store(value, order);
-            }
-            pub(in super::super) fn compare_exchange_weak(
-                &self,
-                old: usize,
-                new: usize,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<usize, usize> {
-                self.value.compare_exchange_weak(old, new, success, failure)
-            }
-        }
-
-        /// Loom orders a store and another thread's exchange only partly, so a waiter that swaps
-        /// `true` into `true` for ever never meets the holder's `false`. Such a swap is modelled
-        /// as the failed exchange that it is for everyone who looks at values; its orderings are
-        /// the weaker for it, never the stronger.
-        #[derive(Debug, Default)]
-        pub(in super::super) struct AtomicBool(loom::sync::atomic::AtomicBool);
-
-        impl AtomicBool {
-            pub(in super::super) fn new(value: bool) -> Self {
-                Self(loom::sync::atomic::AtomicBool::new(value))
-            }
-            pub(in super::super) fn load(&self, order: Ordering) -> bool {
-                self.0.load(order)
-            }
-            pub(in super::super) fn store(&self, value: bool, order: Ordering) {
-                self.0.store(value, order);
-            }
-            pub(in super::super) fn swap(&self, value: bool, order: Ordering) -> bool {
-                match self.0.compare_exchange(!value, value, order, Ordering::Relaxed) {
-                    Ok(old) | Err(old) => old,
-                }
-            }
-        }
-    }
-    pub(super) mod cell {
-        pub(in super::super) use loom::cell::UnsafeCell;
-    }
-    std::thread_local! {
-        /// Looks left in this execution before its remaining branches are no longer explored.
-        pub(super) static SPINS_LEFT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-    }
-    /// Each look at a word that did not change is a new branch, so an unbounded wait is an
-    /// unbounded model: the shim bounds the looks of all threads of one execution together.
-    pub(super) fn spin_loop() {
-        SPINS_LEFT.with(|left| match left.get() {
-            0 => loom::skip_branch(),
-            some => left.set(some - 1),
-        });
-        loom::thread::yield_now();
-    }
-    macro_rules! const_fn {
-        ($($item:item)*) => { $($item)* };
-    }
-    pub(super) use const_fn;
-}
-
+#[path = "../src/blocking.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod blocking;
+#[path = "../src/deque_chase_lev.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod deque_chase_lev;
 #[path = "../src/drain.rs"]
 mod drain;
+#[path = "../src/flag_slot.rs"]
+mod flag_slot;
+#[path = "../src/laps.rs"]
+mod laps;
+#[path = "../src/mpmc_michael_scott.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod mpmc_michael_scott;
 #[path = "../src/mpmc_ring_vyukov.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod mpmc_ring_vyukov;
+#[path = "../src/mpmc_ticket.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod mpmc_ticket;
 #[path = "../src/mutex_ring.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod mutex_ring;
 #[path = "../src/relax.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod relax;
+#[path = "../src/rounded.rs"]
+mod rounded;
 #[path = "../src/shared.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod shared;
 #[path = "../src/slot.rs"]
 mod slot;
+#[path = "../src/spsc_batch.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod spsc_batch;
+#[path = "../src/spsc_fastforward.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod spsc_fastforward;
+#[path = "../src/spsc_lamport.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod spsc_lamport;
 #[path = "../src/spsc_ring_cached.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod spsc_ring_cached;
 #[path = "../src/spsc_ring_unpadded.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod spsc_ring_unpadded;
+#[path = "../src/turn_slot.rs"]
+mod turn_slot;
+#[path = "../src/wait.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod wait;
 
 use contract::{Consumer, Producer, Queue, WithCapacity};
 use std::sync::Arc;
@@ -294,7 +242,8 @@ fn explore(
 /// The models of one row: what two threads do, the ring's end, and if the sides are for many what
 /// three threads do.
 macro_rules! models {
-    ($($id:ident $queue:ty, two threads at $two:expr $(, three threads at $three:expr)?;)*) => { $(
+    ($($id:ident $queue:ty, two threads at $two:expr
+        $(, three threads at $three:expr)? $(, thieves at $thieves:expr)?;)*) => { $(
         mod $id {
             use super::*;
 
@@ -329,6 +278,13 @@ macro_rules! models {
                     model::<$queue>(concat!(stringify!($id), " 1P2C capacity 2"), plan, $three);
                 }
             )?
+            $(
+                #[test]
+                fn two_thieves() {
+                    let plan = Plan { capacity: 2, producers: &[3], consumers: &[2, 1] };
+                    model::<$queue>(concat!(stringify!($id), " 1P2C capacity 2"), plan, $thieves);
+                }
+            )?
         }
     )* };
 }
@@ -340,9 +296,190 @@ mod models {
     // One line a variant; the rows of the table that are missing here are named below, with reasons.
     models! {
         spsc_ring_cached crate::spsc_ring_cached::SpscRingCached<Element, Inline<2>>, two threads at None;
+        spsc_lamport crate::spsc_lamport::SpscLamport<Element, Inline<2>>, two threads at Some(4);
+        spsc_fastforward crate::spsc_fastforward::SpscFastForward<Element, Inline<2>>, two threads at None;
+        deque_chase_lev crate::deque_chase_lev::DequeChaseLev<Element, Inline<2>>, two threads at None, thieves at Some(3);
+        mpmc_ticket crate::mpmc_ticket::MpmcTicket<Element, Inline<2>>, two threads at Some(4), three threads at Some(2);
+        mpmc_michael_scott crate::mpmc_michael_scott::MpmcMichaelScott<Element, Inline<2>>, two threads at Some(3), three threads at Some(1);
         mpmc_ring_vyukov crate::mpmc_ring_vyukov::MpmcRingVyukov<Element, Inline<2>>, two threads at None, three threads at Some(3);
         mutex_ring crate::mutex_ring::MutexRing<Element, Inline<2>>, two threads at Some(6), three threads at Some(3);
         spsc_ring_unpadded crate::spsc_ring_unpadded::SpscRingUnpadded<Element, Inline<2>>, two threads at Some(3);
+    }
+}
+
+/// What the plans above do not do. Modules are named after files: `scripts/mutants.sh` runs those
+/// of a file that it changes.
+mod more {
+    use super::*;
+
+    mod spsc_batch {
+        use super::*;
+
+        /// Batches against single operations, across the wrap of a ring of two slots.
+        #[test]
+        fn batches_on_the_cached_ring() {
+            type Ring = crate::spsc_ring_cached::SpscRingCached<Element, queues::Inline<2>>;
+            explore("spsc_ring_cached batches", 2, Some(4), || {
+                let ring: *mut Ring = Box::into_raw(Box::new(Ring::with_capacity(2).unwrap()));
+                let drops = Arc::new(AtomicUsize::new(0));
+                // SAFETY: just made by `Box`; freed below, when the endpoints are gone.
+                let (mut producer, mut consumer) = unsafe { &mut *ring }.split();
+                let ledger = Arc::clone(&drops);
+                let pushing = loom::thread::spawn(move || {
+                    let drops = &ledger;
+                    let mut next = 0;
+                    for most in [2, 1, 2] {
+                        let batch = (next..next + most).map(|number| Element {
+                            producer: 0,
+                            number,
+                            drops: Arc::clone(drops),
+                        });
+                        next += producer.push_from(batch);
+                    }
+                    next
+                });
+                let mut seen = Vec::new();
+                for most in [1, 2] {
+                    consumer.pop_each(most, |element| seen.push(element.number));
+                }
+                let pushed = pushing.join().unwrap();
+                consumer.pop_each(3, |element| seen.push(element.number));
+                // SAFETY: both endpoints are gone.
+                drop(unsafe { Box::from_raw(ring) });
+                assert_eq!(
+                    seen,
+                    (0..pushed).collect::<Vec<_>>(),
+                    "in order, none lost, none twice"
+                );
+                assert_eq!(drops.load(Ordering::Relaxed), pushed, "each element is dropped once");
+            });
+        }
+    }
+
+    mod blocking {
+        use super::*;
+        use crate::blocking::Blocking;
+        use crate::wait::SpinWait;
+        use queues::Inline;
+
+        /// Each sender sends one element and leaves; the receiver receives until the queue is closed.
+        fn all_is_received<Q>(name: &str, senders: usize, bound: Option<usize>)
+        where
+            Q: Queue<Element> + WithCapacity + 'static,
+            Q::Producer<'static>: 'static,
+        {
+            explore(name, senders + 1, bound, move || {
+                let queue = Blocking::<Q, SpinWait>::new(Q::with_capacity(2).unwrap());
+                let queue = Box::into_raw(Box::new(queue));
+                let drops = Arc::new(AtomicUsize::new(0));
+                // SAFETY: just made by `Box`; freed below, when the endpoints are gone.
+                let (sender, mut receiver) = unsafe { &mut *queue }.split();
+                let mut sending: Vec<_> =
+                    (1..senders).map(|_| sender.try_clone().unwrap()).collect();
+                sending.push(sender);
+                let sending = sending.into_iter().enumerate().map(|(who, mut sender)| {
+                    let element = Element { producer: who, number: 0, drops: Arc::clone(&drops) };
+                    loom::thread::spawn(move || sender.send(element).is_ok())
+                });
+                let sending: Vec<_> = sending.collect();
+                let received = std::iter::from_fn(|| receiver.receive()).count();
+                assert_eq!(received, senders, "closed before all came out");
+                assert!(sending.into_iter().all(|thread| thread.join().unwrap()));
+                drop(receiver);
+                // SAFETY: all endpoints are gone.
+                drop(unsafe { Box::from_raw(queue) });
+                assert_eq!(drops.load(Ordering::Relaxed), senders, "each element is dropped once");
+            });
+        }
+
+        #[test]
+        fn of_one_sender() {
+            type Ring = crate::spsc_ring_cached::SpscRingCached<Element, Inline<2>>;
+            all_is_received::<Ring>("blocking 1 sender 1 receiver", 1, Some(3));
+        }
+
+        #[test]
+        fn of_two_senders() {
+            type Ring = crate::mpmc_ring_vyukov::MpmcRingVyukov<Element, Inline<2>>;
+            all_is_received::<Ring>("blocking 2 senders 1 receiver", 2, Some(2));
+        }
+    }
+
+    mod deque_chase_lev {
+        use super::*;
+        use crate::deque_chase_lev::DequeChaseLev;
+        use queues::{Inline, Steal};
+
+        /// What the worker does, one letter a step: `+` pushes, `-` pops.
+        fn worker_and_thieves(
+            name: &str,
+            steps: &'static str,
+            thieves: usize,
+            bound: Option<usize>,
+        ) {
+            type Deque = DequeChaseLev<Element, Inline<2>>;
+            explore(name, thieves + 1, bound, move || {
+                let deque: *mut Deque = Box::into_raw(Box::new(Deque::with_capacity(2).unwrap()));
+                let drops = Arc::new(AtomicUsize::new(0));
+                // SAFETY: just made by `Box`; freed below, when the endpoints are gone.
+                let (mut worker, thief) = unsafe { &mut *deque }.split();
+                let stealing: Vec<_> = (0..thieves)
+                    .map(|_| {
+                        let thief = thief.clone();
+                        loom::thread::spawn(move || match thief.steal() {
+                            Steal::Success(element) => vec![element.number],
+                            Steal::Empty | Steal::Retry => vec![],
+                        })
+                    })
+                    .collect();
+                let (mut pushed, mut taken) = (0, Vec::new());
+                for step in steps.chars() {
+                    if step == '+' {
+                        let element =
+                            Element { producer: 0, number: pushed, drops: Arc::clone(&drops) };
+                        pushed += usize::from(worker.try_push(element).is_ok());
+                    } else {
+                        let popped = worker.pop().map(|element| element.number);
+                        assert!(popped.is_none_or(|number| number < pushed));
+                        taken.extend(popped);
+                    }
+                }
+                for thief in stealing {
+                    taken.extend(thief.join().unwrap());
+                }
+                // SAFETY: all endpoints are gone.
+                drop(unsafe { Box::from_raw(deque) });
+                taken.sort_unstable();
+                assert!(taken.windows(2).all(|two| two[0] < two[1]), "taken twice: {taken:?}");
+                let made = steps.matches('+').count();
+                assert_eq!(drops.load(Ordering::Relaxed), made, "each element is dropped once");
+            });
+        }
+
+        #[test]
+        fn the_last_element_goes_to_one() {
+            worker_and_thieves("deque_chase_lev 1 worker 1 thief", "+-+-", 1, Some(4));
+        }
+
+        #[test]
+        fn a_thief_meets_pops_of_two() {
+            worker_and_thieves(
+                "deque_chase_lev 1 worker 1 thief, two elements",
+                "++--+",
+                1,
+                Some(4),
+            );
+        }
+
+        #[test]
+        fn two_thieves_and_a_worker_that_pops() {
+            worker_and_thieves("deque_chase_lev 1 worker 2 thieves", "++--", 2, Some(2));
+        }
+
+        #[test]
+        fn a_slot_is_used_again_while_thieves_are_late() {
+            worker_and_thieves("deque_chase_lev 1 worker 2 thieves, a lap", "++-++", 2, Some(2));
+        }
     }
 }
 

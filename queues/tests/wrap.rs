@@ -1,6 +1,9 @@
 //! Positions near their wrap, and what the public traits cannot see.
 
-use queues::{Full, Inline, MpmcRingVyukov, MutexRing, SpscRingCached, SpscRingUnpadded};
+use queues::{
+    DequeChaseLev, Full, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket, MutexRing,
+    SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -51,6 +54,11 @@ fn positions_wrap_with_slots_inside() {
         three_laps!(SpscRingUnpadded<u64, Inline<9>>, capacity);
         three_laps!(MpmcRingVyukov<u64, Inline<9>>, capacity);
         three_laps!(MutexRing<u64, Inline<9>>, capacity);
+        three_laps!(SpscLamport<u64, Inline<9>>, capacity);
+        three_laps!(SpscFastForward<u64, Inline<9>>, capacity);
+        three_laps!(DequeChaseLev<u64, Inline<9>>, capacity);
+        three_laps!(MpmcTicket<u64, Inline<16>>, capacity);
+        three_laps!(MpmcMichaelScott<u64, Inline<9>>, capacity);
     }
 }
 
@@ -63,6 +71,11 @@ fn positions_wrap_with_slots_on_the_heap() {
         three_laps!(SpscRingUnpadded<u64, Boxed>, capacity);
         three_laps!(MpmcRingVyukov<u64, Boxed>, capacity);
         three_laps!(MutexRing<u64, Boxed>, capacity);
+        three_laps!(SpscLamport<u64, Boxed>, capacity);
+        three_laps!(SpscFastForward<u64, Boxed>, capacity);
+        three_laps!(DequeChaseLev<u64, Boxed>, capacity);
+        three_laps!(MpmcTicket<u64, Boxed>, capacity);
+        three_laps!(MpmcMichaelScott<u64, Boxed>, capacity);
     }
 }
 

@@ -4,7 +4,7 @@
 const RATIO: f64 = 2.4;
 
 /// How much more full rows matter than the shape.
-const FULLNESS: f64 = 20.0;
+const FULLNESS: f64 = 40.0;
 
 /// Numbers of columns that are tried.
 const COLUMNS_MOST: usize = 64;
