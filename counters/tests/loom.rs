@@ -395,6 +395,25 @@ mod models {
         });
     }
 
+    /// Nor is a take after a take of somebody else's.
+    #[test]
+    fn per_thread_takes_after_takes() {
+        type PerThread = crate::per_thread::PerThreadCounter<2, ModelSlot>;
+        explore("per_thread take, take", 3, Some(3), || {
+            let counter = fresh::<PerThread>();
+            let adder = Arc::clone(&counter);
+            let adder = spawn_at(0, move || adder.add(1));
+            let taker = Arc::clone(&counter);
+            let taker = spawn_at(1, move || taker.take());
+            let second = Arc::clone(&counter);
+            let second = late(move || second.take());
+            adder.join().unwrap();
+            let first = taker.join().unwrap();
+            assert!(first >= 0 && second >= 0, "{first}, {second}");
+            assert_eq!(first + second + counter.sum(), 1);
+        });
+    }
+
     /// The control loses an add in some interleaving.
     #[test]
     fn lossy_loses() {
