@@ -147,7 +147,7 @@ macro_rules! of_shards {
 /// stands here.
 pub(crate) fn family(id: &str) -> &'static [OfShards] {
     match id {
-        "sharded" | "per_cpu" => of_shards!(ShardedCounter: 1 2 4 8 16 32 64 128),
+        "sharded" => of_shards!(ShardedCounter: 1 2 4 8 16 32 64 128),
         "per_thread" => of_shards!(PerThreadCounter: 1 2 4 8 16 32 64 128),
         "batched" => of_shards!(BatchedCounter: 1 2 4 8 16 32 64 128),
         "striped" => of_shards!(StripedCounter: 1 2 4 8 16 32 64 128),

@@ -4,7 +4,7 @@
 //! - Few threads, rare adds, many counters, or reads as frequent as adds: `atomic`.
 //! - Many cores add all the time and somebody reads now and then: `per_thread`, which needs no
 //!   RMW; `sharded`, where handlers of signals add too or there are thousands of threads.
-//! - More threads than CPUs: `per_cpu`, and ask [`CpuId::source`] what it goes by here.
+//! - More threads than CPUs: `ShardedCounter<N, CpuId>`, no row of the table, and ask [`CpuId::source`] what it goes by here.
 //! - A reader wants an answer in one load and can live with a known error: `batched`.
 //! - Nobody knows whether it is going to be contended: `striped`.
 //!
@@ -14,7 +14,6 @@
 //! | `atomic` | [`AtomicCounter`] | wait-free | yes | yes | 1 | 8 | variant |
 //! | `sharded` | [`ShardedCounter`]`<128, TlsSlot>` | wait-free | yes | no | 128 | 16384 | variant |
 //! | `per_thread` | [`PerThreadCounter`]`<128, TlsSlot>` | wait-free | yes | no | 128 | 16640 | variant |
-//! | `per_cpu` | [`ShardedCounter`]`<128, CpuId>` | wait-free | yes | no | 128 | 16384 | variant |
 //! | `batched` | [`BatchedCounter`]`<128, 4096, TlsSlot>` | wait-free | yes | no | 128 | 16512 | variant |
 //! | `striped` | [`StripedCounter`]`<128, TlsProbe>` | lock-free | yes | no | 128 | 16512 | variant |
 //! | `packed` | [`PackedCounter`]`<64, TlsSlot>` | wait-free | yes | no | 64 | 512 | control |
