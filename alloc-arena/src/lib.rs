@@ -18,6 +18,8 @@
 //!
 //! # Use
 //! [`Bump`] is the safe face: it hands out references that borrow it, and never runs `Drop`.
+//! [`Bump::scope`] takes back what was handed out since; [`TypedArena`] runs `Drop`; [`Slab`] gives
+//! values back one by one, under keys with generations. Both stand on any [`Backing`] that stays.
 //! [`Arena`] and [`Map`] are what drivers use: every row is made from a size and a [`Request`].
 //!
 //! ```
@@ -88,9 +90,11 @@ mod placement;
 mod procfs;
 mod report;
 mod request;
+mod slab;
 mod slice;
 #[doc(hidden)]
 pub mod sync;
+mod typed;
 mod variants;
 
 pub use backing::Backing;
@@ -112,7 +116,9 @@ pub use null::NullArena;
 pub use numa::Numa;
 pub use placement::{Asked, Fallbacks, Pages, Placement, Policy, Unknown, Unverified};
 pub use request::{Mode, Request};
+pub use slab::{Key, Slab};
 pub use slice::Slice;
+pub use typed::TypedArena;
 
 #[cfg(not(feature = "std"))]
 #[doc(hidden)]

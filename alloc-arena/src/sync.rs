@@ -40,6 +40,28 @@ pub mod atomic {
         pub fn swap(&self, value: i64, order: Ordering) -> i64 {
             self.0.swap(value as i32, order).into()
         }
+
+        /// Replaces the value.
+        pub fn store(&self, value: i64, order: Ordering) {
+            self.0.store(value as i32, order);
+        }
+
+        /// Replaces the value if it is `current`, and gives the one that was there.
+        ///
+        /// # Errors
+        /// The value that was there instead.
+        pub fn compare_exchange(
+            &self,
+            current: i64,
+            new: i64,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<i64, i64> {
+            match self.0.compare_exchange(current as i32, new as i32, success, failure) {
+                Ok(old) => Ok(old.into()),
+                Err(found) => Err(found.into()),
+            }
+        }
     }
 }
 

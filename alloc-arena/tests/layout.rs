@@ -1,7 +1,9 @@
 //! The Shape table of every variant's documentation, asserted; and the table of the crate's page
 //! against the code.
 
-use alloc_arena::{Arena, Bump, Inline, Map, MapError, NullArena, Request, Slice};
+use alloc_arena::{
+    Arena, Bump, Inline, Map, MapError, NullArena, Request, Slab, Slice, TypedArena,
+};
 use core::mem::{align_of, size_of};
 
 /// Size and alignment in bytes.
@@ -15,6 +17,8 @@ fn shapes_are_as_documented() {
     assert_eq!(shape::<NullArena>(), [4160, 64]);
     assert_eq!(shape::<Slice>(), [16, 8]);
     assert_eq!(shape::<Bump<Slice>>(), [24, 8]);
+    assert_eq!(shape::<TypedArena<u8, Slice>>(), [24 + 16, 8]);
+    assert_eq!(shape::<Slab<u8, Slice>>(), [16 + 24, 8]);
     assert_eq!(shape::<Inline<65536>>(), [65600, 64]);
     assert_eq!(shape::<Inline<100>>(), [128, 64]);
     assert_eq!(shape::<Bump<Inline<65536>>>(), [65664, 64]);
@@ -133,4 +137,19 @@ fn the_documented_table_is_the_table() {
         })
         .collect();
     assert_eq!(documented, rows, "left: lib.rs, right: the table and the constants");
+}
+
+#[test]
+fn the_table_of_the_readme_is_that_of_the_page() {
+    let row = |line: &str| {
+        let plain = line.replace(['`', '[', ']'], "");
+        plain.split('|').map(str::trim).collect::<Vec<_>>().join("|")
+    };
+    let (page, readme) = (include_str!("../src/lib.rs"), include_str!("../README.md"));
+    let page = page.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    let page: Vec<String> = page.map(|line| row(&format!("| `{line}"))).collect();
+    let (_, rows) = readme.split_once("| id |").expect("a table of rows");
+    let readme: Vec<String> =
+        rows.lines().filter(|line| line.starts_with("| `")).map(row).collect();
+    assert_eq!(readme, page, "left: README.md, right: lib.rs");
 }

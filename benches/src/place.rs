@@ -148,6 +148,9 @@ macro_rules! of_shards {
 pub(crate) fn family(id: &str) -> &'static [OfShards] {
     match id {
         "sharded" => of_shards!(ShardedCounter: 1 2 4 8 16 32 64 128),
+        "per_thread" => of_shards!(PerThreadCounter: 1 2 4 8 16 32 64 128),
+        "batched" => of_shards!(BatchedCounter: 1 2 4 8 16 32 64 128),
+        "striped" => of_shards!(StripedCounter: 1 2 4 8 16 32 64 128),
         "packed" => of_shards!(PackedCounter: 1 2 4 8 16 32 64 128),
         _ => &[],
     }

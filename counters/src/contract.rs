@@ -43,6 +43,46 @@ pub trait ShardIndex {
     fn current() -> usize;
 }
 
+/// A [`ShardIndex`] whose threads can be moved to another shard.
+pub trait Reprobe: ShardIndex {
+    /// Gives the calling thread another shard from now on, and names it. Must not panic.
+    fn advance() -> usize;
+}
+
+/// Words from one thread's place to the next thread's: a pair of lines of 8-byte words.
+pub const PLACE_STRIDE: usize = 16;
+
+/// Gives each thread a place where nobody else writes.
+///
+/// A place is a small number, the same as long as the thread has it, times [`PLACE_STRIDE`]; the
+/// product is what is cached, so that it indexes an array of words without a multiplication.
+///
+/// An implementation promises that no two threads have a place at the same time, and that a
+/// thread which is given one has synchronised with all that its last owner did. A counter with one
+/// writer a word loses adds where that is not so.
+pub trait OwnPlace {
+    /// Reads the calling thread's place; `usize::MAX` if it has none or was not asked yet. Must not
+    /// panic, also not in the destructor of a thread-local value.
+    fn cached() -> usize;
+
+    /// Looks for a place for the calling thread if it has none yet; `usize::MAX` if there is none
+    /// for it. Must not panic, also not in the destructor of a thread-local value.
+    fn find() -> usize;
+}
+
+/// A counter that answers at once with a number that is near the total.
+pub trait Estimate: Counter {
+    /// Reads a number that is near the total.
+    ///
+    /// Once the adds are over and the reader has synchronised with them, it is at most
+    /// [`max_error`](Self::max_error) below the sum and never above it. Each add of `n` that is
+    /// under way meanwhile may add `|n|` and a batch to the error, in either direction.
+    fn estimate(&self) -> i64;
+
+    /// The most that the sum exceeds the estimate by when no add is under way.
+    fn max_error(&self) -> u64;
+}
+
 /// No [`ShardIndex`]: the caller names the shard in each `add_at`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Explicit;

@@ -12,7 +12,7 @@
 //! | item | bytes | align | lines | written by |
 //! |---|---|---|---|---|
 //! | `ShardedCounter<N, I>` | 128 N | 128 | 2 N | each shard: the threads whose index names it, takers |
-//! | `ShardedCounter<64, I>` | 8192 | 128 | 128 | as above |
+//! | `ShardedCounter<128, I>` | 16384 | 128 | 256 | as above |
 //!
 //! 128 bytes are a pair of lines on x86-64 and AArch64; other targets pad to what their CPUs need.
 //! # Cost

@@ -20,12 +20,15 @@
 //! - I2: a claim that has synchronised with every earlier release, and meets none under way,
 //!   returns the lowest number that nobody holds.
 //! # Synchronization
-//! none: every access is relaxed. I1 is atomicity on one word. Nothing is published from the
-//! releaser of a number to the next claimer, since numbers may also be shared: what is reached
-//! through one must be safe to reach from several threads at once.
+//! | edge | release side | acquire side | publishes |
+//! |---|---|---|---|
+//! | E1 | `release`, the `fetch_and` | `claim`, the `fetch_or` that got the bit | what the last holder did under its number |
+//!
+//! I1 is atomicity on one word. E1 serves those who write alone under their number (`per_thread`);
+//! numbers that `share` dealt out have no such edge, and more than one holder.
 //! # Errors and limits
-//! As many numbers as `WORDS` pointer-sized words have bits. A claim that finds all of them taken returns nothing, and may do so when
-//! one was released meanwhile.
+//! As many numbers as `WORDS` pointer-sized words have bits. A claim that finds all of them taken
+//! returns nothing, and may do so when one was released meanwhile.
 //! # References
 //! none
 
@@ -71,9 +74,9 @@ impl<const WORDS: usize> Slots<WORDS> {
             let mut seen = word.load(Ordering::Relaxed);
             while seen != usize::MAX {
                 let lowest = seen.trailing_ones();
-                // ORDERING: Relaxed - atomicity gives the bit to one claimer (I1); nothing is
-                // published through it.
-                seen = word.fetch_or(1 << lowest, Ordering::Relaxed);
+                // ORDERING: Acquire, E1 - atomicity gives the bit to one claimer (I1), which goes on
+                // where the last holder of the number stopped.
+                seen = word.fetch_or(1 << lowest, Ordering::Acquire);
                 if seen & (1 << lowest) == 0 {
                     return Some(Self::BITS * index + lowest as usize);
                 }
@@ -87,8 +90,8 @@ impl<const WORDS: usize> Slots<WORDS> {
     /// # Panics
     /// If `slot` is not below [`CAPACITY`](Self::CAPACITY).
     pub fn release(&self, slot: usize) {
-        // ORDERING: Relaxed - the next claimer of the number reads nothing that we wrote.
-        self.taken[slot / Self::BITS].fetch_and(!(1 << (slot % Self::BITS)), Ordering::Relaxed);
+        // ORDERING: Release, E1 - hands what was done under the number to its next holder.
+        self.taken[slot / Self::BITS].fetch_and(!(1 << (slot % Self::BITS)), Ordering::Release);
     }
 
     /// Deals out the numbers below [`CAPACITY`](Self::CAPACITY) in turn, whether claimed or not.

@@ -3,7 +3,8 @@
 //! `SLOT` caches the calling thread's number. While it is `UNKNOWN`, `claim` initialises `CLAIM`,
 //! which takes the lowest free number out of `SLOTS` and whose destructor gives it back and
 //! leaves `AFTER_EXIT` in `SLOT`. A thread that finds all of them taken is dealt a number that
-//! another thread has as well.
+//! another thread has as well. `PLACE` caches the number times the stride for those who write
+//! alone: it is there only while `CLAIM` holds the number.
 //! # Why
 //! Dense recycled numbers put as many threads as there are shards into different shards, however
 //! many threads have come and gone. `SLOT` has no destructor, so reading it needs no registration
@@ -12,7 +13,7 @@
 //! | item | bytes | align | lines | written by |
 //! |---|---|---|---|---|
 //! | `SLOTS` | 136 | 8 | 3 or 4 | threads at their first use and at exit |
-//! | `SLOT`, `CLAIM` | some 32 a thread | 8 | 1 or 2 | their thread |
+//! | `SLOT`, `PLACE`, `CLAIM` | some 40 a thread | 8 | 1 or 2 | their thread |
 //!
 //! `SLOTS` is the one piece of global state of this crate: a bitmap of atomics that starts at zero
 //! and holds no count.
@@ -23,23 +24,27 @@
 //! # Invariants
 //! - I1: no two living threads cache the same number, except `AFTER_EXIT` and numbers dealt out
 //!   when more than [`TlsSlot::CAPACITY`] threads lived.
+//! - I2: `PLACE` is a number from I1 without the exceptions, and is forgotten before the number is
+//!   given back.
 //! # Synchronization
-//! none: see `slots`.
+//! E1 of `slots`, from a thread's exit to the next owner of its place.
 //! # Errors and limits
 //! Counts are never lost, whatever the number; what I1 excepts costs transfers. In destructors of
 //! thread-local values that run after `CLAIM`'s the number is `AFTER_EXIT`, that is shard 0, and
 //! so it is where a platform has no native thread-local storage and destroys `SLOT` as well.
-//! The child of a `fork` inherits the numbers of threads that it does not have.
+//! Such threads have no place of their own then. The child of a `fork` inherits the numbers of
+//! threads that it does not have.
 //! # References
 //! none
 
 use core::cell::Cell;
 
-use crate::contract::ShardIndex;
+use crate::contract::{OwnPlace, PLACE_STRIDE, ShardIndex};
 use crate::slots::Slots;
 
 const UNKNOWN: usize = usize::MAX;
 const AFTER_EXIT: usize = 0;
+const NOWHERE: usize = usize::MAX;
 
 /// Words of a bitmap of 1024 numbers.
 const WORDS: usize = 1024 / usize::BITS as usize;
@@ -48,6 +53,7 @@ static SLOTS: Slots<WORDS> = Slots::new();
 
 std::thread_local! {
     static SLOT: Cell<usize> = const { Cell::new(UNKNOWN) };
+    static PLACE: Cell<usize> = const { Cell::new(NOWHERE) };
     static CLAIM: Claim = Claim(SLOTS.claim());
 }
 
@@ -56,8 +62,9 @@ struct Claim(Option<usize>);
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Fails only where thread-local values without destructors are destroyed as well.
+        // These fail only where thread-local values without destructors are destroyed as well.
         let _ = SLOT.try_with(|slot| slot.set(AFTER_EXIT));
+        let _ = PLACE.try_with(|place| place.set(NOWHERE));
         if let Some(slot) = self.0 {
             SLOTS.release(slot);
         }
@@ -101,6 +108,22 @@ impl ShardIndex for TlsSlot {
             Ok(slot) => slot,
             Err(_) => AFTER_EXIT,
         }
+    }
+}
+
+impl OwnPlace for TlsSlot {
+    #[inline]
+    fn cached() -> usize {
+        PLACE.try_with(Cell::get).unwrap_or(NOWHERE)
+    }
+
+    #[cold]
+    fn find() -> usize {
+        let place = CLAIM.try_with(|claim| claim.0.map_or(NOWHERE, |slot| slot * PLACE_STRIDE));
+        let place = place.unwrap_or(NOWHERE);
+        // Fails only where `cached` has nothing either.
+        let _ = PLACE.try_with(|cached| cached.set(place));
+        place
     }
 }
 

@@ -22,6 +22,7 @@ macro_rules! __counter_rows {
         null => $crate::NullCounter, baseline;
         atomic => $crate::AtomicCounter, variant;
         $($rows_of_std)*
+        lossy => $crate::LossyCounter, control;
     } };
 }
 
@@ -32,7 +33,10 @@ macro_rules! __counter_rows {
 #[macro_export]
 macro_rules! __counter_rows_of_std {
     ($($callback:ident)::+) => { $crate::__counter_rows! { [$($callback)::+]
-        sharded => $crate::ShardedCounter<64, $crate::TlsSlot>, variant;
+        sharded => $crate::ShardedCounter<128, $crate::TlsSlot>, variant;
+        per_thread => $crate::PerThreadCounter<128, $crate::TlsSlot>, variant;
+        batched => $crate::BatchedCounter<128, 4096, $crate::TlsSlot>, variant;
+        striped => $crate::StripedCounter<128, $crate::TlsProbe>, variant;
         packed => $crate::PackedCounter<64, $crate::TlsSlot>, control;
     } };
 }

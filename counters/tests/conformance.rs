@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 macro_rules! row {
     ($id:ident, $counter:ty, baseline) => {};
+    (lossy, $counter:ty, control) => {}; // below: it must fail
     ($id:ident, $counter:ty, $kind:ident) => {
         mod $id {
             counters::conformance!($counter);
@@ -37,6 +38,31 @@ fn debug_prints_the_sum() {
         let sum = if kind == "baseline" { "sum: 0" } else { "sum: -4711" };
         assert!(text.contains(sum), "{text}");
     }
+}
+
+#[test]
+fn what_is_not_exact_is_a_baseline_or_a_control() {
+    macro_rules! exact {
+        ($($id:ident => $counter:ty, $kind:ident;)*) => {
+            [$((stringify!($id), stringify!($kind), <$counter as Counter>::PROPERTIES.exact)),*]
+        };
+    }
+    let rows = counters::for_each_counter!(exact);
+    let inexact: Vec<_> = rows.iter().filter(|row| !row.2).map(|row| (row.0, row.1)).collect();
+    assert_eq!(inexact, [("null", "baseline"), ("lossy", "control")]);
+}
+
+#[test]
+fn the_lossy_control_is_right_alone_and_wrong_in_company() {
+    keeps_every_add::<counters::LossyCounter>(1, 1_000).unwrap();
+    wraps::<counters::LossyCounter>().unwrap();
+    // On one CPU a loss needs a preemption between two steps that may be one instruction.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus == 1 {
+        println!("SKIPPED: one CPU, so that no two threads add at once");
+        return;
+    }
+    assert_caught("threads adding 1", || keeps_every_add::<counters::LossyCounter>(4, 200_000));
 }
 
 /// Runs a test that needs luck until it finds what it must find.

@@ -1,6 +1,9 @@
 //! What every row says about its bytes, against the bytes: addresses, sizes, nothing left out.
 
-use counters::{HotField, HotFields, PackedCounter, Role, ShardedCounter};
+use counters::{
+    BatchedCounter, HotField, HotFields, PackedCounter, PerThreadCounter, Role, ShardedCounter,
+    StripedCounter,
+};
 
 fn fields<T: HotFields>(object: &T) -> Vec<HotField> {
     let mut fields = Vec::new();
@@ -60,22 +63,25 @@ fn every_row_describes_all_of_its_bytes() {
 #[test]
 fn each_shard_is_a_field_at_its_word() {
     macro_rules! sizes {
-        ($counter:ident: $($shards:literal)*) => { $({
+        ($counter:ident $field:literal by $writer:literal: $($shards:literal)*) => { $({
             let counter = Box::new(<$counter<$shards>>::new());
             assert_described(stringify!($counter), &*counter);
             let words = fields(&*counter);
-            let words: Vec<_> = words.iter().filter(|field| !field.is_cold()).collect();
+            let words: Vec<_> = words.iter().filter(|field| field.name == $field).collect();
             assert_eq!(words.len(), $shards);
             for (shard, word) in words.iter().enumerate() {
                 let offset = word.start - core::ptr::from_ref(&*counter).addr();
                 assert_eq!(offset, <$counter<$shards>>::offset_of_shard(shard));
                 assert_eq!((word.bytes, word.index), (8, shard));
-                assert_eq!(word.writers, Role::Nth("shard", shard));
+                assert_eq!(word.writers, Role::Nth($writer, shard));
             }
         })* };
     }
-    sizes!(ShardedCounter: 1 2 4 8 16 32 64 128);
-    sizes!(PackedCounter: 1 2 4 8 16 32 64 128);
+    sizes!(ShardedCounter "shards" by "shard": 1 2 4 8 16 32 64 128);
+    sizes!(PackedCounter "shards" by "shard": 1 2 4 8 16 32 64 128);
+    sizes!(BatchedCounter "shards" by "shard": 1 2 4 8 16 32 64 128);
+    sizes!(PerThreadCounter "words" by "owner": 1 2 3 8 16 32 100 128);
+    sizes!(StripedCounter "cells" by "probe": 1 2 4 8 16 32 64 128);
 }
 
 /// Describes one of its two words.

@@ -2,7 +2,10 @@
 //! against the code.
 
 use core::mem::{align_of, size_of};
-use counters::{AtomicCounter, NullCounter, PackedCounter, ShardedCounter, Slots};
+use counters::{
+    AtomicCounter, BatchedCounter, LossyCounter, NullCounter, PackedCounter, PerThreadCounter,
+    ShardedCounter, Slots, StripedCounter,
+};
 
 /// Size and alignment in bytes.
 fn shape<C>() -> [usize; 2] {
@@ -14,7 +17,10 @@ fn shapes_are_as_documented() {
     assert_eq!(shape::<NullCounter>(), [0, 1]);
     assert_eq!(shape::<AtomicCounter>(), [8, 8]);
     let pair = align_of::<crossbeam_utils::CachePadded<u8>>();
-    assert_eq!(shape::<ShardedCounter<64>>(), [64 * pair, pair]);
+    assert_eq!(shape::<LossyCounter>(), [8, 8]);
+    assert_eq!(shape::<ShardedCounter<128>>(), [128 * pair, pair]);
+    assert_eq!(shape::<BatchedCounter<128, 4096>>(), [129 * pair, pair]);
+    assert_eq!(shape::<StripedCounter<128>>(), [129 * pair, pair]);
     assert_eq!(shape::<PackedCounter<64>>(), [512, 64]);
     assert_eq!(shape::<PackedCounter<2>>(), [64, 64]);
     let word = size_of::<usize>();
@@ -22,6 +28,8 @@ fn shapes_are_as_documented() {
     if cfg!(target_arch = "x86_64") {
         assert_eq!(pair, 128, "a pair of lines on x86-64");
         assert_eq!(shape::<ShardedCounter<1>>(), [128, 128]);
+        assert_eq!(shape::<PerThreadCounter<128>>(), [16640, 128]);
+        assert_eq!(shape::<PerThreadCounter<1>>(), [384, 128]);
     }
 }
 
@@ -84,6 +92,24 @@ fn the_control_shares_lines_and_says_so() {
 }
 
 #[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn words_of_the_others_share_no_pair_of_lines_either() {
+    macro_rules! check {
+        ($counter:ident: $($shards:literal)*) => { $({
+            let counter = Box::new(<$counter<$shards>>::new());
+            let mut words = Vec::new();
+            counters::HotFields::hot_fields(&*counter, &mut |field| words.push(field.start));
+            let pairs: std::collections::BTreeSet<usize> =
+                words.iter().map(|word| word / 128).collect();
+            assert_eq!(pairs.len(), words.len(), "{}", stringify!($counter));
+        })* };
+    }
+    check!(PerThreadCounter: 1 2 3 64 128);
+    check!(BatchedCounter: 1 2 4 64 128);
+    check!(StripedCounter: 1 2 4 64 128);
+}
+
+#[test]
 fn counters_in_an_array_do_not_touch() {
     let counters: [ShardedCounter<2>; 3] = Default::default();
     let pair = align_of::<crossbeam_utils::CachePadded<u8>>();
@@ -130,4 +156,23 @@ fn the_documented_table_is_the_table() {
         })
         .collect();
     assert_eq!(documented, rows, "left: lib.rs, right: the table and the constants");
+}
+
+#[test]
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+fn the_table_of_the_readme_is_that_of_the_page() {
+    let row = |line: &str| {
+        let plain = line.replace(['`', '[', ']'], "");
+        plain.split('|').map(str::trim).collect::<Vec<_>>().join("|")
+    };
+    let (page, readme) = (include_str!("../src/lib.rs"), include_str!("../README.md"));
+    let page = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! "))
+        .filter(|line| line.starts_with("| `"));
+    let (page, readme): (Vec<_>, Vec<_>) = (
+        page.map(row).collect(),
+        readme.lines().filter(|line| line.starts_with("| `")).map(row).collect(),
+    );
+    assert_eq!(readme, page, "left: README.md, right: lib.rs");
 }
