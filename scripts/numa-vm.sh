@@ -7,7 +7,7 @@
 #   scripts/numa-vm.sh --cpus 128    128 CPUs on 2 nodes: some minutes
 #   scripts/numa-vm.sh --checks FILE a script of your own on the 16 CPUs (see scripts/numa-vm/lib)
 #   scripts/numa-vm.sh --program FILE
-#                                    with a program made by scripts/package.sh, without building
+#                                    with a program that was built before; its libraries go along
 #   scripts/numa-vm.sh --kernel FILE with a kernel of your own (needs NUMA, cgroups, serial console)
 #
 # Exit codes: 0 all checks passed, 1 a check failed or the machine did not come to its end, 2 usage,
@@ -126,7 +126,12 @@ trap 'exit 130' INT TERM
 root=$work/root
 mkdir -p "$root"/{bin,proc,sys,dev,tmp,run,etc,checks}
 cp "$busybox" "$root/bin/busybox"
-cp "$program" "$root/bin/manycore"
+strip --strip-debug -o "$root/bin/manycore" "$program" 2>/dev/null || cp "$program" "$root/bin/manycore"
+# A program that was linked dynamically needs its libraries there, with their loader.
+for library in $(ldd "$program" 2>/dev/null | grep -o '/[^ ]*'); do
+    mkdir -p "$root$(dirname "$library")"
+    cp -L "$library" "$root$library"
+done
 cp scripts/numa-vm/{lib,four-nodes,gaps,many} "$root/checks/"
 [ -z "$checks" ] || cp "$checks" "$root/checks/own"
 cp scripts/numa-vm/init "$root/init"

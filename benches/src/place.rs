@@ -9,6 +9,8 @@ use crossbeam_utils::CachePadded;
 use harness::layout::{Lines, Object, check};
 use harness::unavailable::Unavailable;
 use locks::RawLock;
+#[cfg(target_os = "linux")]
+use locks::{LinuxLot, Parking};
 use queues::WithCapacity;
 
 /// The most shards, slots or neighbours that are looked at together.
@@ -127,6 +129,14 @@ impl Examined {
         self.unavailable.push(Unavailable::because(code, reason.to_string()));
         self.undecided |= undecided;
     }
+}
+
+/// What all objects of a kind share.
+pub(crate) fn tables() -> Vec<Object> {
+    #[cfg(target_os = "linux")]
+    return vec![lock_object("sleepers of all parking locks".into(), LinuxLot::lot())];
+    #[cfg(not(target_os = "linux"))]
+    Vec::new()
 }
 
 /// A counter of some number of shards, two of them side by side.

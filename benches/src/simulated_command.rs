@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::cli::SimulatedArgs;
 use crate::exit::Failure;
 use crate::rows::Variant;
-use crate::{rows, select, stdout};
+use crate::{place, rows, select, stdout};
 
 /// Runs the command.
 ///
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &SimulatedArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))?;
     if arguments.place {
         return answer(with_request(&machine, arguments, |request| {
-            confirm(variant.row.make, request)
+            confirm(variant.row.make, request, &place::tables())
         }));
     }
     let Some(apart) = &arguments.watch else {

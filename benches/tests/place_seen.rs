@@ -30,7 +30,8 @@ fn seen(make: Make, machine: &str) -> Result<Seen, Failure> {
 fn seen_on(make: Make, machine: &str, cores: &[u32], workload: Workload) -> Result<Seen, Failure> {
     let machine = Machine::named(machine).unwrap();
     let workload = &Workload { critical_ns: 20, think_ns: 50, ..workload };
-    simulated::confirm(make, &Request { machine: &machine, cores, ops: 128, seed: 1, workload })
+    let request = Request { machine: &machine, cores, ops: 128, seed: 1, workload };
+    simulated::confirm(make, &request, &[])
 }
 
 /// What was found of a lock, and what was told of the first finding.

@@ -124,7 +124,8 @@ fn nanoseconds_of_work_last_as_long_on_the_simulated_machine() {
         metrics(&measured, &machine(), 1.0)["ns_per_op"].value().unwrap()
     };
     let more = thinking(500) - thinking(0);
-    assert!((495.0..510.0).contains(&more), "{more}");
+    // The loop is compiled into each experiment anew, and takes an instruction more or less.
+    assert!((475.0..525.0).contains(&more), "{more}");
 }
 
 #[test]

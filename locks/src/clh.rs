@@ -96,6 +96,11 @@ impl Node {
     fn allocate() -> *mut Self {
         Box::into_raw(Box::new(Self { says: CachePadded::new(AtomicPtr::new(FREE)) }))
     }
+
+    fn described(&self) -> HotField {
+        let says = HotField::of("says", &*self.says).written_by(Role::Many("owners"));
+        says.read_by(Role::Many("successors")).padded_in(&self.says)
+    }
 }
 
 impl Default for ClhSlot {
@@ -238,6 +243,12 @@ impl<R> HotFields for ClhLock<R> {
     fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
         let Self { tail, relax: _ } = self;
         visit(HotField::of("tail", tail).written_by(Role::Many("arrivals")));
+        // ORDERING: Relaxed - nobody locks meanwhile.
+        let last = tail.load(Ordering::Relaxed);
+        if !last.is_null() {
+            // SAFETY: what `tail` names is not freed before the lock, and nobody locks meanwhile.
+            visit(unsafe { (*last).described() });
+        }
     }
 }
 
@@ -253,9 +264,7 @@ impl HotFields for ClhSlot {
         visit(HotField::of("behind", behind).written_by(Role::One("waiter")));
         if !owned.is_null() {
             // SAFETY: by I1 the slot owns it, and the caller does not lock at the same time.
-            let says = unsafe { &(*owned).says };
-            let field = HotField::of("says", &**says).written_by(Role::Many("owners"));
-            visit(field.read_by(Role::Many("successors")).padded_in(says));
+            visit(unsafe { (*owned).described() });
         }
     }
 }

@@ -39,6 +39,7 @@ use crossbeam_utils::CachePadded;
 use super::array::array_of;
 use super::contract::RawLock;
 use super::futex::FutexLock;
+use super::hot::{HotField, HotFields, Role};
 use super::parker::Parker;
 use super::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use super::sync::const_fn;
@@ -171,6 +172,29 @@ impl<P: Parker> Bucket<P> {
                 self.last.store(before, Ordering::Relaxed);
             }
             taken = Some(node);
+        }
+    }
+}
+
+impl<P, const BUCKETS: usize> HotFields for Lot<P, BUCKETS> {
+    const ALIGNMENT: usize = align_of::<CachePadded<u8>>();
+    const ALONE: bool = true;
+
+    fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        const BECAUSE: &str = "who sleeps or wakes holds the bucket and uses all of it";
+        let Self { buckets, parker: _ } = self;
+        for (nth, bucket) in buckets.iter().enumerate() {
+            let Bucket { lock, wake_ups, first, last } = &**bucket;
+            let fields = [
+                HotField::of("lock", lock),
+                HotField::of("wake_ups", wake_ups),
+                HotField::of("first", first),
+                HotField::of("last", last),
+            ];
+            for field in fields {
+                let field = field.written_by(Role::Many("sleepers and wakers"));
+                visit(field.one_line("bucket", BECAUSE).padded_in(bucket).nth(nth));
+            }
         }
     }
 }

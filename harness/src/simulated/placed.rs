@@ -13,18 +13,19 @@ use crate::unavailable::Unavailable;
 
 /// Simulates an experiment, each thread on a core of its own, watches which core touches which
 /// byte, and compares that with what the works describe
-/// ([`Work::objects`](crate::window::Work::objects)).
+/// ([`Work::objects`](crate::window::Work::objects)), and with objects that no work knows: tables that
+/// many objects share.
 ///
 /// What counts is a round of `request.ops` operations of each thread and more, after others that
 /// warm up: what threads do in their first operations only is not seen.
 ///
 /// # Errors
 /// When the experiment cannot be made or simulated here, or is broken.
-pub fn confirm(make: Make, request: &Request<'_>) -> Result<Seen, Failure> {
-    on_a_fresh_stack(|| simulate(make, request))
+pub fn confirm(make: Make, request: &Request<'_>, tables: &[Object]) -> Result<Seen, Failure> {
+    on_a_fresh_stack(|| simulate(make, request, tables))
 }
 
-fn simulate(make: Make, request: &Request<'_>) -> Result<Seen, Failure> {
+fn simulate(make: Make, request: &Request<'_>, tables: &[Object]) -> Result<Seen, Failure> {
     let unavailable = |code: &str, why: &str| Failure::Unavailable(Unavailable::because(code, why));
     let shared = |at: usize| request.cores[..at].contains(&request.cores[at]);
     if (0..request.cores.len()).any(shared) {
@@ -36,6 +37,8 @@ fn simulate(make: Make, request: &Request<'_>) -> Result<Seen, Failure> {
     let steps = step_rate(&mut session)?;
     let all = conditions(request, request.cores, request.workload, steps)?;
     let mut rig = Rig::make(&mut session, make, &all)?;
+    rig.rounds([Quota::batches(request.ops.div_ceil(4)), Quota::batches(request.ops)])?;
+    // Afterwards: what was allocated in the meantime is theirs as well.
     let (mut objects, mut players) = (BTreeMap::new(), Vec::new());
     for (work, &cpu) in rig.works().zip(request.cores) {
         players.push(Player { cpu, roles: work.roles().to_vec() });
@@ -43,8 +46,7 @@ fn simulate(make: Make, request: &Request<'_>) -> Result<Seen, Failure> {
             objects.insert((object.start, object.name.clone()), object);
         }
     }
-    let objects: Vec<Object> = objects.into_values().collect();
-    rig.rounds([Quota::batches(request.ops.div_ceil(4)), Quota::batches(request.ops)])?;
+    let objects: Vec<Object> = objects.into_values().chain(tables.iter().cloned()).collect();
     let lines = rig.lines.take();
     rig.end()?;
     let lines = lines.ok_or_else(|| Failure::Broken("no line was watched".into()))?;
