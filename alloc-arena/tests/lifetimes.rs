@@ -1,6 +1,6 @@
 //! Scopes, typed arenas and slabs: what is dropped, when, and what is left after a panic.
 
-use alloc_arena::{Bump, Full, Inline, Key, Map, MapError, Request, Slab, TypedArena};
+use alloc_arena::{Bump, Full, Inline, Key, Map, Request, Slab, TypedArena};
 use core::cell::{Cell, RefCell};
 use core::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -165,9 +165,9 @@ fn typed_arenas_and_slabs_stand_on_backings_and_go_to_other_threads() {
     });
     assert_eq!(joined.join().unwrap(), "herethere");
     let zero = Slab::<u8, Heap>::map(0, &Request::new());
-    assert_eq!(zero.err(), Some(MapError::Zero));
+    assert_eq!(zero.err(), Some(alloc_arena::MapError::Zero));
     let strict = TypedArena::<u8, Heap>::map(64, &Request::on_node(0).strict());
-    assert_eq!(strict.err(), Some(MapError::Unsupported));
+    assert_eq!(strict.err(), Some(alloc_arena::MapError::Unsupported));
 }
 
 #[test]
