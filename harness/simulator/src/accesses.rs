@@ -14,6 +14,7 @@ use crate::engine::{Engine, Next};
 use crate::halt::Halt;
 use crate::kernel::{self, PAGE_BYTES};
 use crate::lines::{self, Fetched};
+use crate::queue::Key;
 use crate::time::Time;
 use crate::translate::{Exit, Kind, Touch};
 use crate::waiting::Request;
@@ -55,6 +56,9 @@ pub(crate) struct Foreseen {
     core: usize,
     time: Time,
 }
+
+/// How many cores ahead the processor is let load what it needs of them.
+const AHEAD: usize = 2;
 
 impl Engine {
     /// Asks for one line, if it is the core's turn.
@@ -137,7 +141,7 @@ impl Engine {
         let reach = self.cores[at].reach;
         let Some(gone) = self.caches.fill(reach, line) else { return };
         for &core in &self.siblings[at] {
-            self.cores[core as usize].context.may_not(gone, true);
+            self.cores[core as usize].context.gone(gone);
         }
     }
 
@@ -180,23 +184,25 @@ impl Engine {
             return Ok(());
         }
         let bound = self.coherence.model.near_grants;
-        let next = self.waiting.next(list, bound, |cpu| self.coherence.nearness(id, cpu));
-        if let Some((place, request)) = next {
-            let at = self.core_of_rank[request.rank as usize] as usize;
+        let next = self.waiting.next(list, bound, self.coherence.place(id));
+        if let Some((request, passes_over)) = next {
+            let at = self.core_of_rank[request.key.rank() as usize] as usize;
             if request.write && self.wakes_spinners(at, slot, &[(line, 1, true)], now) {
                 self.wait_for_turns();
                 self.queue.set(now, slot);
                 return Ok(());
             }
-            self.waiting.grant(list, place);
+            self.waiting.grant(list, (request, passes_over));
             self.granted(at, list, now)?;
             if !request.write {
                 let mut readers = core::mem::take(&mut self.readers);
-                let coherence = &self.coherence;
-                let group = coherence.group_of(request.cpu);
-                self.waiting.readers(list, |cpu| coherence.group_of(cpu) == group, &mut readers);
-                for reader in &readers {
-                    let at = self.core_of_rank[reader.rank as usize] as usize;
+                self.waiting.readers(list, request.group, &mut readers);
+                for (i, reader) in readers.iter().enumerate() {
+                    if let Some(next) = readers.get(i + 1) {
+                        self.cores[self.core_of_rank[next.key.rank() as usize] as usize]
+                            .prefetch(line);
+                    }
+                    let at = self.core_of_rank[reader.key.rank() as usize] as usize;
                     self.granted(at, list, now)?;
                 }
                 self.readers = readers;
@@ -217,6 +223,7 @@ impl Engine {
     fn granted(&mut self, at: usize, list: usize, now: Time) -> Result<(), Box<Halt>> {
         let (id, line) = self.waiting.line(list);
         let core = &mut self.cores[at];
+        let foreseen = core.is_foreseen();
         let Some(exit) = core.take_pending() else { return Ok(()) };
         let Exit { resume, remaining, kind, .. } = self.translator.exits[exit as usize];
         let Kind::Access { bytes, touch, last } = kind else { return Ok(()) };
@@ -228,9 +235,15 @@ impl Engine {
         let backlog = !self.waiting.is_empty(list);
         let turn = Turn { now, asked, queued: true, backlog };
         match self.serve(at, exit, id, wanted, turn) {
+            Next::Go if foreseen && self.comes_back(at) => Ok(()),
             Next::Go => self.execute(at),
             Next::Wait => Ok(()),
         }
+    }
+
+    /// Whether a core that spins finds nothing new in the line that it got.
+    fn comes_back(&mut self, at: usize) -> bool {
+        self.may_skip(at) && self.cores[at].comes_back(&mut self.translator)
     }
 
     /// The place in the queue of a line for which cores wait: behind all cores.
@@ -241,7 +254,8 @@ impl Engine {
     /// Lets a core wait until a line is free.
     fn wait_for_line(&mut self, at: usize, id: LineId, line: u64, write: bool, since: Time) {
         let core = &self.cores[at];
-        let request = Request { since, rank: core.rank, cpu: core.cpu, write };
+        let group = self.coherence.group_of(core.cpu);
+        let request = Request { key: Key::new(since, core.rank), group, write };
         let list = self.coherence.queue(id).unwrap_or_else(|| {
             let list = self.waiting.begin(id, line);
             self.coherence.set_queue(id, Some(list));
@@ -262,9 +276,11 @@ impl Engine {
     /// Lets cores that were woken because they lost a line wait until it is free, if they ask for
     /// it before.
     fn wait_for_lines(&mut self, id: LineId, line: u64) {
+        if self.foreseen.is_empty() {
+            return;
+        }
         let mut foreseen = core::mem::take(&mut self.foreseen);
         let free = self.coherence.free_at(id);
-        foreseen.sort_unstable_by_key(|one| (one.time, one.core));
         for Foreseen { core, time } in foreseen.drain(..) {
             if time < free {
                 self.cores[core].spin.goes_on();
@@ -388,28 +404,32 @@ impl Engine {
         accesses: &[(u64, u64, bool)],
         now: Time,
     ) -> bool {
-        let Self { cores, coherence, queue, core_of_cpu, translator, foreseen, .. } = self;
+        let Self { cores, coherence, queue, core_of_cpu, translator, foreseen, losers, .. } = self;
         let cpu = cores[at].cpu;
         let mut before = false;
         for &(address, bytes, _) in accesses.iter().filter(|(.., write)| *write) {
             for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
                 let id = coherence.line(line << 6);
-                coherence.others(id, cpu, |other| {
-                    let number = core_of_cpu[other as usize] as usize;
-                    let core = &mut cores[number];
+                losers.clear();
+                coherence.others(id, cpu, |other| losers.push(core_of_cpu[other as usize]));
+                for (i, &number) in losers.iter().enumerate() {
+                    if let Some(&ahead) = losers.get(i + AHEAD) {
+                        cores[ahead as usize].prefetch(line << 6);
+                    }
+                    let core = &mut cores[number as usize];
                     if !core.spin.is_parked() {
-                        return;
+                        continue;
                     }
                     core.wake(now + Time::from(core.rank < rank));
                     if (core.time, core.rank) < (now, rank) {
                         before = true;
                         queue.set(core.time, core.rank);
                     } else if let Some(time) = core.foresee(line << 6, translator) {
-                        foreseen.push(Foreseen { core: number, time });
+                        foreseen.push(Foreseen { core: number as usize, time });
                     } else {
                         queue.set(core.time, core.rank);
                     }
-                });
+                }
             }
         }
         before
@@ -455,7 +475,7 @@ impl Engine {
         if touch.writes() {
             coherence.others(id, cpu, |other| {
                 let core = &mut cores[core_of_cpu[other as usize] as usize];
-                core.context.may_not(line, true);
+                core.context.lost(line);
                 core.spin.losses += 1;
                 lost += 1;
             });
@@ -464,17 +484,17 @@ impl Engine {
         let asks = Asks { cpu, touch, at: now, queued, backlog, memory };
         let Access { done, source, may_write, demoted } = coherence.get(id, &asks);
         if let Some(other) = demoted {
-            cores[core_of_cpu[other as usize] as usize].context.may_not(line, false);
+            cores[core_of_cpu[other as usize] as usize].context.may_not_store(line);
         }
         if let Some(lines) = &mut self.lines {
             let until = if touch == Touch::Store { now } else { done };
             lines.fetched(Fetched { line, source, lost, asked, takes: until - asked });
         }
         let core = &mut cores[at];
-        if touch.writes() && !may_write {
-            core.context.may_not(line, true); // done at the line's home
-        } else if touch == Touch::Store {
-            core.context.may_not(line, true); // asked for again when it is there
+        let is_cached = core.context.is_cached(line);
+        let done_at_home = touch.writes() && !may_write;
+        if done_at_home || touch == Touch::Store {
+            core.context.lost(line); // a store's line is asked for again when it is there
         } else {
             core.context.may(line, may_write);
         }
@@ -487,10 +507,10 @@ impl Engine {
             Source::Core(distance) => core.counts.transfers.count(distance),
             Source::Memory => core.counts.memory_reads += 1,
         }
-        if source != Source::Home {
+        if !is_cached && !done_at_home {
             self.fill(at, line);
         }
-        if matches!(source, Source::Core(_) | Source::Memory) {
+        if self.brings_along && matches!(source, Source::Core(_) | Source::Memory) {
             self.bring_along(at, line, now);
         }
         done
@@ -498,14 +518,11 @@ impl Engine {
 
     /// The other line of the pair comes along, where the machine fetches pairs.
     fn bring_along(&mut self, at: usize, line: u64, now: Time) {
-        if !self.machine.adjacent_line_prefetch() {
-            return;
-        }
         let other = line ^ 64;
         let cpu = self.cores[at].cpu;
         let Some(id) = self.coherence.known(other) else { return };
         let Some(owner) = self.coherence.bring_along(id, cpu, now) else { return };
-        self.cores[self.core_of_cpu[owner as usize] as usize].context.may_not(other, false);
+        self.cores[self.core_of_cpu[owner as usize] as usize].context.may_not_store(other);
         let core = &mut self.cores[at];
         self.caches.bring_along(core.reach, other);
         core.counts.transfers.count(self.machine.distance(cpu, owner));

@@ -12,6 +12,7 @@ use crate::machine::{Distance, Machine};
 use crate::model::Model;
 use crate::time::Time;
 use crate::translate::Touch;
+use crate::waiting::Place;
 use crate::work::mix;
 
 /// Numbers that cores of a machine may have.
@@ -97,6 +98,8 @@ pub(crate) struct Coherence {
     neighbours: Neighbours,
     /// The L3 group of each core.
     groups: Vec<u32>,
+    /// For each L3 group: the groups of its socket.
+    sockets: Vec<(usize, usize)>,
     /// From address to index: open addressing.
     index: Vec<(u64, u32)>,
     lines: Vec<Line>,
@@ -115,6 +118,7 @@ impl Coherence {
             random: seed,
             neighbours: Neighbours::new(machine, cpus, words),
             groups: (0..machine.cores() as u32).map(|cpu| machine.l3_of(cpu) as u32).collect(),
+            sockets: sockets(machine),
             index: vec![(0, 0); 1 << 12],
             lines: vec![NEW_LINE],
             sharers: vec![0; words],
@@ -225,13 +229,13 @@ impl Coherence {
         self.lines[line.0 as usize].queue = queue.map_or(NONE, |queue| queue as u32);
     }
 
-    /// How far a core is from the one that had the line last: under the same L3, on the same
-    /// socket, or farther.
-    pub(crate) fn nearness(&self, line: LineId, cpu: u32) -> u8 {
-        match self.lines[line.0 as usize].last {
-            NONE => 0,
-            last => self.neighbours.nearness(last, cpu),
-        }
+    /// Gives where the core is that had the line last.
+    pub(crate) fn place(&self, line: LineId) -> Option<Place> {
+        let last = self.lines[line.0 as usize].last;
+        (last != NONE).then(|| {
+            let group = self.groups[last as usize] as usize;
+            Place { group, socket: self.sockets[group] }
+        })
     }
 
     /// Gives the core that may write a line.
@@ -385,6 +389,18 @@ impl LineId {
     }
 }
 
+/// Gives for each L3 group the range of those of its socket: groups are numbered by socket.
+fn sockets(machine: &Machine) -> Vec<(usize, usize)> {
+    let mut of = vec![0; machine.l3_groups()];
+    for cpu in 0..machine.cores() as u32 {
+        of[machine.l3_of(cpu)] = machine.socket_of(cpu);
+    }
+    let range = |socket| {
+        (of.partition_point(|&other| other < socket), of.partition_point(|&other| other <= socket))
+    };
+    of.iter().copied().map(range).collect()
+}
+
 /// Which cores are how near: sets of cores, for each core.
 #[derive(Debug)]
 struct Neighbours {
@@ -411,12 +427,6 @@ impl Neighbours {
             }
         }
         Self { words, sets }
-    }
-
-    /// Whether two cores share an L3, or a socket, or neither.
-    fn nearness(&self, cpu: u32, other: u32) -> u8 {
-        let has = |kept: usize| self.set(cpu, kept)[other as usize / 64] >> (other % 64) & 1;
-        2 - (has(1) + has(2)) as u8
     }
 
     fn set(&self, cpu: u32, kept: usize) -> &[u64] {

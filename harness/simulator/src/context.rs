@@ -2,11 +2,14 @@
 
 use crate::time::Time;
 
-/// Entries of each table of lines that are known to hit.
+/// Entries of the table of lines that are known to hit.
 pub(crate) const HIT_ENTRIES: usize = 1024;
 
-/// Marks an entry of a table as empty: no line has this address.
-pub(crate) const NO_LINE: u64 = 1;
+/// Marks an entry of the table as empty: no line has this address.
+const NO_LINE: u64 = 1;
+
+/// Marks a line that another core has got: no access has this address of a line.
+const LOST: u64 = 2;
 
 /// Bytes of the area for vector and floating-point state.
 pub(crate) const VECTOR_BYTES: usize = 4096;
@@ -70,22 +73,10 @@ pub(crate) struct Context {
     pub(crate) flags: u64,
     /// Where generated code goes on.
     pub(crate) resume: u64,
-    /// Where generated code goes to leave.
-    pub(crate) leave: u64,
-    /// The engine's stack while the thread runs.
-    pub(crate) engine_stack: u64,
-    /// The thread's FS base.
-    pub(crate) fs_base: u64,
     /// Picoseconds until another core must be looked at; a block may begin while it is positive.
     pub(crate) left: i64,
     /// Since the engine last looked: instructions (16 bits), loads (48 bits).
     pub(crate) counts: u64,
-    /// Since the engine last looked: stores.
-    pub(crate) stores: u64,
-    /// Since the engine last looked: locked instructions (16 bits), fences (48 bits).
-    pub(crate) locked: u64,
-    /// Table of targets of indirect branches.
-    pub(crate) targets: u64,
     /// Time spent in blocks without accesses since the last block with one began.
     pub(crate) silent: u64,
     /// The block with an access that began last.
@@ -94,31 +85,64 @@ pub(crate) struct Context {
     pub(crate) exit: u32,
     /// The address of the access that did not hit.
     pub(crate) address: u64,
+    /// Since the engine last looked: stores.
+    pub(crate) stores: u64,
+    /// Since the engine last looked: locked instructions (16 bits), fences (48 bits).
+    pub(crate) locked: u64,
+    /// Where generated code goes to leave.
+    pub(crate) leave: u64,
+    /// The engine's stack while the thread runs.
+    pub(crate) engine_stack: u64,
+    /// Whether the thread's vector state is in the processor's registers.
+    pub(crate) vector_loaded: u64,
+    /// The thread's FS base.
+    pub(crate) fs_base: u64,
+    /// Table of targets of indirect branches.
+    pub(crate) targets: u64,
     /// Where an indirect branch goes.
     pub(crate) target: u64,
     /// Host address for it.
     pub(crate) jump: u64,
     /// Registers that generated code sets aside.
     pub(crate) spill: [u64; 4],
-    /// Whether the thread's vector state is in the processor's registers.
-    pub(crate) vector_loaded: u64,
     /// Whether the thread has used the x87 unit.
     pub(crate) x87_used: u64,
     /// The address of this structure.
     pub(crate) itself: u64,
     /// Components of vector state to save and restore.
     pub(crate) vector_mask: u64,
-    /// Lines that a load may touch at the cost of a hit.
-    pub(crate) loads: [u64; HIT_ENTRIES],
-    /// Lines that a store may touch at the cost of a hit.
-    pub(crate) writes: [u64; HIT_ENTRIES],
+    /// Whether every access is put to the engine: the table stays empty.
+    pub(crate) watched: bool,
+    /// Lines that accesses may touch at the cost of a hit.
+    pub(crate) hits: [Hit; HIT_ENTRIES],
     /// Vector state while the engine runs.
     pub(crate) vector: VectorState,
-    /// Whether every access is put to the engine: the tables stay empty.
-    pub(crate) watched: bool,
+}
+
+/// An entry of the table of lines.
+#[repr(C, align(16))]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hit {
+    /// The line that a load may touch.
+    pub(crate) load: u64,
+    /// The line that a store may touch.
+    pub(crate) store: u64,
+}
+
+impl Hit {
+    const NONE: Self = Self { load: NO_LINE, store: NO_LINE };
 }
 
 impl Context {
+    /// The bytes that every core needs that goes on.
+    pub(crate) const HOT: usize = core::mem::offset_of!(Self, leave);
+
+    /// Gives the place of a line's entry in the table.
+    #[inline]
+    pub(crate) const fn hit_of(line: u64) -> usize {
+        core::mem::offset_of!(Self, hits) + entry(line) * size_of::<Hit>()
+    }
+
     /// A core without a thread and without lines.
     pub(crate) fn new(vector_mask: u64) -> Self {
         Self {
@@ -144,10 +168,9 @@ impl Context {
             x87_used: 0,
             itself: 0,
             vector_mask,
-            loads: [NO_LINE; HIT_ENTRIES],
-            writes: [NO_LINE; HIT_ENTRIES],
-            vector: VectorState::new(),
             watched: false,
+            hits: [Hit::NONE; HIT_ENTRIES],
+            vector: VectorState::new(),
         }
     }
 
@@ -157,31 +180,59 @@ impl Context {
     }
 
     /// Lets loads, and stores if `write`, of a line pass.
+    #[inline]
     pub(crate) fn may(&mut self, line: u64, write: bool) {
         if self.watched {
             return;
         }
-        let entry = entry(line);
-        self.loads[entry] = line;
+        let hit = &mut self.hits[entry(line)];
+        hit.load = line;
         if write {
-            self.writes[entry] = line;
+            hit.store = line;
         }
     }
 
-    /// Lets stores to a line pass no more, and loads neither if `load`.
-    pub(crate) fn may_not(&mut self, line: u64, load: bool) {
-        let entry = entry(line);
-        if self.writes[entry] == line {
-            self.writes[entry] = NO_LINE;
+    /// Lets accesses to a line pass no more: another core has got it. It stays in the cache.
+    #[inline]
+    pub(crate) fn lost(&mut self, line: u64) {
+        let hit = &mut self.hits[entry(line)];
+        if hit.store == line {
+            hit.store = NO_LINE;
         }
-        if load && self.loads[entry] == line {
-            self.loads[entry] = NO_LINE;
+        if hit.load == line {
+            hit.load = line | LOST;
         }
+    }
+
+    /// Lets stores to a line pass no more.
+    pub(crate) fn may_not_store(&mut self, line: u64) {
+        let hit = &mut self.hits[entry(line)];
+        if hit.store == line {
+            hit.store = NO_LINE;
+        }
+    }
+
+    /// A line has left the cache.
+    pub(crate) fn gone(&mut self, line: u64) {
+        let hit = &mut self.hits[entry(line)];
+        if hit.store == line {
+            hit.store = NO_LINE;
+        }
+        if hit.load & !LOST == line {
+            hit.load = NO_LINE;
+        }
+    }
+
+    /// Whether a line is known to be in the L1, though another core may have got it since.
+    #[inline]
+    pub(crate) fn is_cached(&self, line: u64) -> bool {
+        self.hits[entry(line)].load & !LOST == line
     }
 }
 
-/// The entry of a line in the tables.
-fn entry(line: u64) -> usize {
+/// The entry of a line in the table.
+#[inline]
+const fn entry(line: u64) -> usize {
     (line >> 6) as usize % HIT_ENTRIES
 }
 

@@ -1,9 +1,12 @@
 //! A core, and what it does by itself.
 
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use core::mem::offset_of;
 use std::collections::VecDeque;
 
 use crate::caches::Reach;
 use crate::context::Context;
+use crate::enter;
 use crate::pace::Pace;
 use crate::report::Counts;
 use crate::spin::{Seen, Spin};
@@ -13,40 +16,40 @@ use crate::translate::{Block, Counted, Translator};
 /// A core and the thread on it.
 #[repr(C)]
 pub(crate) struct Core {
-    /// Its number on the machine.
-    pub(crate) cpu: u32,
-    /// Its rank among equals.
-    pub(crate) rank: u32,
     /// How far it is; what its block was charged in advance is in it.
     pub(crate) time: Time,
     /// When everything that it stored is seen by others.
     pub(crate) drained: Time,
+    /// Its number on the machine.
+    pub(crate) cpu: u32,
+    /// Its rank among equals.
+    pub(crate) rank: u32,
+    /// When the block of the pending matter begins, if it was begun in advance.
+    begins: Option<Time>,
+    /// Where generated code was left, while the matter waits for its turn.
+    pub(crate) pending: Option<u32>,
+    /// How fast it executes.
+    pub(crate) pace: Pace,
+    /// Whether its thread stands at the beginning of a block, where it may give way.
+    pub(crate) stands: bool,
+    /// What is known of a loop that it may be in.
+    pub(crate) spin: Spin,
+    pub(crate) counts: Counts,
     /// The caches that it uses.
     pub(crate) reach: Reach,
+    /// The pace that it changes to, and from when on.
+    pub(crate) changes: Option<(Time, Pace)>,
     /// The thread that it runs.
     pub(crate) thread: Option<usize>,
     /// The thread whose registers its context holds.
     pub(crate) resident: Option<usize>,
     /// When its thread's time slice is over.
     pub(crate) slice_end: Time,
-    /// How fast it executes.
-    pub(crate) pace: Pace,
-    /// The pace that it changes to, and from when on.
-    pub(crate) changes: Option<(Time, Pace)>,
-    /// Whether its thread stands at the beginning of a block, where it may give way.
-    pub(crate) stands: bool,
-    /// Where generated code was left, while the matter waits for its turn.
-    pub(crate) pending: Option<u32>,
-    /// When the block of the pending matter begins, if it was begun in advance.
-    begins: Option<Time>,
-    /// What is known of a loop that it may be in.
-    pub(crate) spin: Spin,
-    pub(crate) counts: Counts,
     /// When stores leave its store buffer.
     buffered: VecDeque<Time>,
     /// `rcx` before a repeating string instruction.
     pub(crate) repeats: u64,
-    /// Last, so that what is used most of both lies together: its large tables are at its end.
+    /// Last, so that what is used most of both lies together: its large table is at its end.
     pub(crate) context: Context,
 }
 
@@ -75,7 +78,35 @@ impl Core {
     }
 }
 
+/// Lets the processor load a range of a structure of ours.
+#[inline]
+fn prefetch_range<T>(of: *const T, from: usize, to: usize) {
+    for line in from / 64..to.div_ceil(64) {
+        let place = of.wrapping_byte_add(line * 64).cast::<i8>();
+        // SAFETY: a prefetch reads nothing and cannot fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
+    }
+}
+
 impl Core {
+    /// Lets the processor load what it needs of a core that comes next.
+    #[inline]
+    pub(crate) fn prefetch_all(&self) {
+        prefetch_range(self, 0, offset_of!(Self, context) + offset_of!(Context, hits));
+    }
+
+    /// Lets the processor load what it needs of a core that spins on a line.
+    #[inline]
+    pub(crate) fn prefetch(&self, line: u64) {
+        prefetch_range(self, 0, offset_of!(Self, spin) + Spin::HOT);
+        let counts = offset_of!(Self, counts);
+        prefetch_range(self, counts, counts + Counts::HOT);
+        let context = offset_of!(Self, context);
+        prefetch_range(self, context, context + Context::HOT);
+        let hit = context + Context::hit_of(line);
+        prefetch_range(self, hit, hit + 1);
+    }
+
     /// Lets the core execute at a pace from its next block on.
     pub(crate) fn set_pace(&mut self, pace: Pace, translator: &Translator) {
         self.pace = pace;
@@ -155,12 +186,39 @@ impl Core {
         self.time = self.spin.wake(self.time, until, &mut self.counts);
     }
 
+    /// Whether the block of the pending matter was begun in advance: the core stands at the
+    /// beginning of its loop, but for what that block was charged.
+    #[inline]
+    pub(crate) fn is_foreseen(&self) -> bool {
+        self.begins.is_some()
+    }
+
+    /// A core has got the line that it was foreseen to ask for: whether what it finds there leads
+    /// it back to the beginning of its loop. Then it is there, and parked.
+    #[inline]
+    pub(crate) fn comes_back(&mut self, translator: &mut Translator) -> bool {
+        let id = self.context.block;
+        let Some(round) = self.spin.under_way() else { return false };
+        let Some(code) = translator.rehearsal(id, &round) else { return false };
+        let Context { registers, address, .. } = &self.context;
+        // SAFETY: the code was made for these registers, and touches what is at the address only.
+        if !unsafe { enter::rehearse(registers, code, *address) } {
+            return false;
+        }
+        let block = &translator.blocks[id as usize];
+        self.time += round.takes - Time::from(block.cost);
+        self.counts.instructions += round.instructions - u64::from(block.counted.instructions);
+        self.context.resume = block.entry;
+        self.spin.goes_round();
+        true
+    }
+
     /// A core was woken because a line is being taken; if the first thing that its block
     /// does is to ask for that line, the block is begun here. Gives when it asks.
     pub(crate) fn foresee(&mut self, line: u64, translator: &Translator) -> Option<Time> {
         let id = self.spin.block();
+        let (exit, address) = self.spin.next_miss(line)?;
         let block = &translator.blocks[id as usize];
-        let (exit, address) = self.spin.next_miss(line, block)?;
         self.begins = Some(self.time);
         self.time += Time::from(block.cost);
         change(&mut self.counts, block.counted, u64::wrapping_add);

@@ -6,7 +6,6 @@
 //! puts first. A core runs on while what it does next comes before what any other core does next,
 //! so the order does not depend on how long it ran.
 
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +14,6 @@ use crate::accesses::{Foreseen, Wanted};
 use crate::bandwidth::Bandwidth;
 use crate::caches::Caches;
 use crate::coherence::Coherence;
-use crate::context::Context;
 use crate::cores::Core;
 use crate::enter;
 use crate::faults;
@@ -55,6 +53,8 @@ pub(crate) struct Engine {
     pub(crate) coherence: Coherence,
     pub(crate) caches: Caches,
     pub(crate) bandwidth: Bandwidth,
+    /// Whether the other line of a pair comes along with one that is fetched.
+    pub(crate) brings_along: bool,
     /// How many stores can wait in a core.
     pub(crate) stores: usize,
     /// For each core: those that share its L1, itself among them.
@@ -63,6 +63,8 @@ pub(crate) struct Engine {
     pub(crate) waiting: Waiting,
     /// Cores that were woken and are known to ask for the line that they lost.
     pub(crate) foreseen: Vec<Foreseen>,
+    /// Room for cores that are about to lose a line.
+    pub(crate) losers: Vec<u32>,
     /// Room for those who are served together.
     pub(crate) readers: Vec<Request>,
     pub(crate) cores: Vec<Core>,
@@ -182,14 +184,7 @@ impl Engine {
     fn prefetch_next(&self) {
         let Some(next) = self.queue.first() else { return };
         let Some(&core) = self.core_of_rank.get(next.rank() as usize) else { return };
-        let next = &raw const self.cores[core as usize];
-        const HOT: usize =
-            core::mem::offset_of!(Core, context) + core::mem::offset_of!(Context, loads);
-        for line in 0..HOT / 64 {
-            let place = next.wrapping_byte_add(line * 64).cast::<i8>();
-            // SAFETY: a prefetch reads nothing and cannot fault.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
-        }
+        self.cores[core as usize].prefetch_all();
     }
 
     /// Lets a core wait for its turn at `time`.
@@ -335,8 +330,14 @@ impl Engine {
         self.cores[at].context.resume = entry;
     }
 
+    /// Whether rounds of a core's loop that change nothing may be computed.
+    pub(crate) fn may_skip(&self, at: usize) -> bool {
+        self.skip_spins && self.ready.is_empty() && self.cores[at].changes.is_none()
+    }
+
     /// A block may begin, unless another core comes first.
     fn block_begins(&mut self, at: usize, id: u32) -> Next {
+        let may_skip = self.may_skip(at);
         let Self { cores, translator, .. } = self;
         let core = &mut cores[at];
         let block = &translator.blocks[id as usize];
@@ -346,11 +347,7 @@ impl Engine {
         }
         let last = translator.blocks[core.context.block as usize].cost;
         let last = Time::from(last) + core.context.silent;
-        if self.skip_spins
-            && self.ready.is_empty()
-            && core.changes.is_none()
-            && core.spins(id, block, last)
-        {
+        if may_skip && core.spins(id, block, last) {
             return Next::Wait;
         }
         let time = core.time;

@@ -123,6 +123,35 @@ global_asm!(
     "simulator_leave_fault:",
     "mov dword ptr gs:[{exit}], {fault}",
     "jmp simulator_leave",
+    // fn simulator_rehearse(registers: rdi, code: rsi, address: rdx) -> eax
+    ".p2align 6",
+    ".globl simulator_rehearse",
+    ".hidden simulator_rehearse",
+    "simulator_rehearse:",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    ".globl simulator_rehearse_may_fault",
+    ".hidden simulator_rehearse_may_fault",
+    "simulator_rehearse_may_fault:",
+    "mov al, [rdx]",
+    "call rsi",
+    "7:",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "ret",
+    ".globl simulator_rehearse_failed",
+    ".hidden simulator_rehearse_failed",
+    "simulator_rehearse_failed:",
+    "xor eax, eax",
+    "jmp 7b",
     // The return address of every thread's first function: never executed.
     ".globl simulator_end",
     ".hidden simulator_end",
@@ -148,6 +177,9 @@ unsafe extern "C" {
     fn simulator_leave();
     fn simulator_leave_fault();
     fn simulator_end();
+    fn simulator_rehearse(registers: *const [u64; 16], code: u64, address: u64) -> u32;
+    fn simulator_rehearse_may_fault();
+    fn simulator_rehearse_failed();
 }
 
 /// The exit that a fault in generated code takes.
@@ -189,6 +221,24 @@ pub(crate) unsafe fn enter() {
             clobber_abi("C"),
         );
     }
+}
+
+/// Lets a round of a loop run, of which nobody sees anything; whether it comes back to where it
+/// began. It does not if there is no memory at `address`.
+///
+/// # Safety
+/// `code` was made for it, reads what is at `address` and nothing else, and returns whether the
+/// round does so with these registers.
+#[inline]
+pub(crate) unsafe fn rehearse(registers: &[u64; 16], code: u64, address: u64) -> bool {
+    // SAFETY: by the caller; the registers that a function must keep are kept here.
+    unsafe { simulator_rehearse(registers, code, address) != 0 }
+}
+
+/// Gives the place in [`rehearse`] that may fault, and where it goes on then.
+pub(crate) fn rehearsal_places() -> (u64, u64) {
+    let address = |function: unsafe extern "C" fn()| (function as *const ()).addr() as u64;
+    (address(simulator_rehearse_may_fault), address(simulator_rehearse_failed))
 }
 
 /// Points GS to a core.

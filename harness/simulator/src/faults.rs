@@ -1,8 +1,9 @@
 //! Signals that the processor raises while the engine or a thread of its runs.
 //!
 //! A fault in generated code is the thread's: it ends the run with a report. A fault in the copy
-//! routine of `guest_memory` means that a pointer of the thread's leads nowhere. Every other fault
-//! goes to the handler that was there before.
+//! routine of `guest_memory` means that a pointer of the thread's leads nowhere, and one in a
+//! rehearsal that the thread itself shall find it out. Every other fault goes to the handler that
+//! was there before.
 
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -132,6 +133,11 @@ extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     let at = rip.cast_unsigned();
     if at == (simulator_copy_may_fault as *const ()).addr() as u64 {
         *rip = ((simulator_copy_failed as *const ()).addr() as u64).cast_signed();
+        return;
+    }
+    let (may_fault, failed) = enter::rehearsal_places();
+    if at == may_fault {
+        *rip = failed.cast_signed();
         return;
     }
     let code = CODE_START.load(Ordering::Relaxed)..CODE_END.load(Ordering::Relaxed);

@@ -16,8 +16,11 @@ pub(crate) const LATEST: Time = (1 << (64 - RANK_BITS)) - 2;
 pub(crate) struct Key(u64);
 
 impl Key {
+    /// Later than every key.
+    pub(crate) const NEVER: Self = Self(NEVER);
+
     #[inline]
-    fn new(time: Time, rank: u32) -> Self {
+    pub(crate) fn new(time: Time, rank: u32) -> Self {
         Self(time << RANK_BITS | u64::from(rank))
     }
 

@@ -14,6 +14,7 @@ use crate::machine::Distance;
 /// valgrind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[repr(C)]
 pub struct Counts {
     /// Instructions, those of skipped spin iterations included.
     pub instructions: u64,
@@ -22,20 +23,22 @@ pub struct Counts {
     pub skipped: u64,
     /// Memory operands read.
     pub loads: u64,
+    /// Memory fences: `mfence`, `lfence`, `sfence`.
+    pub fences: u64,
+    /// Time that accesses waited for lines, in picoseconds.
+    pub stall_ps: u64,
+    /// Lines that came from another core, by its distance.
+    pub transfers: Transfers,
     /// Memory operands written.
     pub stores: u64,
     /// Locked read-modify-writes, exchanges with memory included.
     pub rmw: u64,
-    /// Memory fences: `mfence`, `lfence`, `sfence`.
-    pub fences: u64,
     /// Calls of the simulated kernel.
     pub syscalls: u64,
     /// Pages that were touched for the first time, of those that threads mapped.
     pub page_faults: u64,
     /// Threads that gave way to another on their core, or to none.
     pub context_switches: u64,
-    /// Lines that came from another core, by its distance.
-    pub transfers: Transfers,
     /// Of the transfers, those for lines that the core already had to read.
     pub upgrades: u64,
     /// Lines that other cores lost by writes of this one.
@@ -44,8 +47,6 @@ pub struct Counts {
     pub memory_reads: u64,
     /// Of these, lines from the memory of another node than the core's.
     pub remote_reads: u64,
-    /// Time that accesses waited for lines, in picoseconds.
-    pub stall_ps: u64,
     /// Time that stores had to be seen by others first, before a locked instruction or for room in
     /// the store buffer, in picoseconds.
     pub drain_ps: u64,
@@ -56,6 +57,9 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The bytes that change when a core waits for a line: fields are in their order.
+    pub(crate) const HOT: usize = 9 * size_of::<u64>();
+
     /// Gives loads and stores together.
     pub fn accesses(&self) -> u64 {
         self.loads + self.stores

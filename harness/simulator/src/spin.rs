@@ -6,6 +6,9 @@
 //! where it would be: at the end of the last round whose accesses all come before that. What is
 //! left of a round is executed.
 //!
+//! A core that was woken reads its line once more, and most times it goes round once more. Where
+//! that can be known beforehand (`translate/rehearsal`) it is parked again without having run.
+//!
 //! Of the state, only what matters at the block's beginning is compared. A round may have waited
 //! for lines, as the first one after a wake-up does; the time of that is no part of the round. A
 //! round in which a line was lost proves nothing.
@@ -27,18 +30,18 @@ struct Snapshot {
     instructions: u64,
     loads: u64,
     fences: u64,
-    registers: [u64; 16],
 }
 
 /// One round of a loop.
-#[derive(Debug, Clone, Copy)]
-struct Round {
-    takes: Time,
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Round {
+    /// How long it takes; 0 is no round.
+    pub(crate) takes: Time,
     /// The time from the beginning of its last block with an access to its end.
     last: Time,
-    instructions: u64,
-    loads: u64,
-    fences: u64,
+    pub(crate) instructions: u64,
+    pub(crate) loads: u64,
+    pub(crate) fences: u64,
 }
 
 /// A block's first instruction did not hit.
@@ -51,18 +54,26 @@ struct Miss {
     registers: [u64; 16],
 }
 
-/// What is known of a core's loop.
+/// What is known of a core's loop. What is needed to wake a core lies together, at the beginning.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
 pub(crate) struct Spin {
-    parked: Option<Round>,
+    parked: bool,
     /// Whether the core was woken and has not gone on yet.
     woken: bool,
     /// How often the core was seen elsewhere since the snapshot.
     elsewhere: u32,
     /// Lines that the core lost.
     pub(crate) losses: u64,
-    miss: Miss,
+    /// The round of a core that is parked or was woken.
+    round: Round,
+    /// What a core that is parked or was woken asks for first, if that is known: where, and for
+    /// which address. Exit 0 is nothing.
+    asks: (u32, u64),
     snapshot: Snapshot,
+    /// Its registers.
+    registers: [u64; 16],
+    miss: Miss,
 }
 
 /// A core as its loop sees it.
@@ -78,6 +89,9 @@ pub(crate) struct Seen<'a> {
 const PATIENCE: u32 = 4;
 
 impl Spin {
+    /// The bytes that are needed to wake a core.
+    pub(crate) const HOT: usize = core::mem::offset_of!(Self, registers);
+
     /// Something happened that the loop's future may depend on.
     pub(crate) fn disturb(&mut self) {
         self.snapshot.block = 0;
@@ -91,7 +105,7 @@ impl Spin {
     /// Whether the core waits for one of its lines to be taken.
     #[inline]
     pub(crate) fn is_parked(&self) -> bool {
-        self.parked.is_some()
+        self.parked
     }
 
     /// The core goes on: what it loses from now on, it loses in the round under way.
@@ -122,16 +136,20 @@ impl Spin {
             && old.stores == counts.stores
             && old.losses == self.losses
             && (old.flags ^ seen.flags) & u64::from(block.live_flags) == 0
-            && same(&old.registers, seen.registers, block.live_registers)
+            && same(&self.registers, seen.registers, block.live_registers)
         {
-            let takes = (seen.time - old.time) - (counts.stall_ps - old.stall);
-            self.parked = Some(Round {
-                takes,
+            self.round = Round {
+                takes: (seen.time - old.time) - (counts.stall_ps - old.stall),
                 last,
                 instructions: counts.instructions - old.instructions,
                 loads: counts.loads - old.loads,
                 fences: counts.fences - old.fences,
-            });
+            };
+            let Miss { exit, address, .. } = self.miss;
+            let known = self.miss.block == seen.block
+                && same(&self.miss.registers, seen.registers, block.live_registers);
+            self.asks = if known { (exit, address) } else { (0, 0) };
+            self.parked = true;
             return true;
         }
         if old.block != 0 && old.block != seen.block && self.elsewhere < PATIENCE {
@@ -154,22 +172,26 @@ impl Spin {
             instructions: counts.instructions,
             loads: counts.loads,
             fences: counts.fences,
-            registers: *seen.registers,
         };
+        self.registers = *seen.registers;
     }
 
     /// Ends the waiting of a core that is at `time`: counts the rounds of which every access comes
     /// before `until`, and gives the time at their end.
+    #[inline]
     pub(crate) fn wake(&mut self, time: Time, until: Time, counts: &mut Counts) -> Time {
-        let Some(round) = self.parked.take() else { return time };
+        if !core::mem::take(&mut self.parked) {
+            return time;
+        }
+        let Round { takes, last, instructions, loads, fences } = self.round;
         // The last block of round n begins at time + n·takes − last.
-        let rounds = (until + round.last).saturating_sub(time + 1) / round.takes;
-        counts.instructions += rounds * round.instructions;
-        counts.skipped += rounds * round.instructions;
-        counts.loads += rounds * round.loads;
-        counts.fences += rounds * round.fences;
+        let rounds = (until + last).saturating_sub(time + 1) / takes;
+        counts.instructions += rounds * instructions;
+        counts.skipped += rounds * instructions;
+        counts.loads += rounds * loads;
+        counts.fences += rounds * fences;
         // The snapshot's registers are the core's still, as far as they matter.
-        let time = time + rounds * round.takes;
+        let time = time + rounds * takes;
         self.snapshot.time = time;
         self.snapshot.stall = counts.stall_ps;
         self.snapshot.instructions = counts.instructions;
@@ -181,12 +203,24 @@ impl Spin {
 
     /// A core that was woken at the beginning of a block whose first instruction is about to lose
     /// its line will be back at once: gives where and for which address, if it is known.
-    pub(crate) fn next_miss(&self, line: u64, block: &Block) -> Option<(u32, u64)> {
-        let Miss { exit, address, .. } = self.miss;
-        let is_next = self.miss.block == self.snapshot.block
-            && address & !63 == line
-            && same(&self.miss.registers, &self.snapshot.registers, block.live_registers);
-        is_next.then_some((exit, address))
+    #[inline]
+    pub(crate) fn next_miss(&self, line: u64) -> Option<(u32, u64)> {
+        let (exit, address) = self.asks;
+        (exit != 0 && self.snapshot.block != 0 && address & !63 == line).then_some(self.asks)
+    }
+
+    /// The round that a core has begun which was woken, if nothing but its first access can have
+    /// changed since the last one.
+    #[inline]
+    pub(crate) fn under_way(&self) -> Option<Round> {
+        let Snapshot { block, losses, .. } = self.snapshot;
+        (block != 0 && losses == self.losses).then_some(self.round)
+    }
+
+    /// The core has done another round, at the end of which it is where it was.
+    #[inline]
+    pub(crate) fn goes_round(&mut self) {
+        self.parked = true;
     }
 }
 

@@ -9,7 +9,7 @@ use iced_x86::{
 use super::assembler::{entry_of, of, spill};
 use super::registers::{self, GENERAL, Set};
 use super::{Decoded, Exit, Kind, Repair, Repeat, Stub, Touch, Translator};
-use crate::context::{Context, HIT_ENTRIES};
+use crate::context::{Context, HIT_ENTRIES, Hit};
 
 /// What is known at an instruction.
 #[derive(Debug, Clone, Copy)]
@@ -141,8 +141,8 @@ impl Translator {
 
     /// Looks whether the line is known to hit, and asks the engine if not.
     fn probe(&mut self, place: Place, bytes: u8, touch: Touch, used: Set, state: State) {
-        let table =
-            if touch.writes() { offset_of!(Context, writes) } else { offset_of!(Context, loads) };
+        let field = if touch.writes() { offset_of!(Hit, store) } else { offset_of!(Hit, load) };
+        let table = offset_of!(Context, hits) + field;
         let mut taken = used.including(Register::RSP);
         if state.flags {
             taken = taken.including(Register::RAX);
@@ -156,7 +156,7 @@ impl Translator {
         }
         let jump = match place {
             Place::Constant(address) => {
-                let entry = (address >> 6) as usize % HIT_ENTRIES * 8;
+                let entry = (address >> 6) as usize % HIT_ENTRIES * size_of::<Hit>();
                 self.assembler.constant(line, address & !63);
                 self.before_comparison(state.flags);
                 self.assembler.emit(Instruction::with2(
@@ -174,8 +174,9 @@ impl Translator {
                 self.assembler
                     .address(line, MemoryOperand::with_base_displ(index, i64::from(bytes) - 1));
                 self.before_comparison(state.flags);
-                let (narrow, mask) = (narrow(index), (HIT_ENTRIES as i32 - 1) << 3);
-                self.assembler.emit(Instruction::with2(Code::Shr_rm32_imm8, narrow, 3));
+                const { assert!(size_of::<Hit>() == 16) };
+                let (narrow, mask) = (narrow(index), (HIT_ENTRIES as i32 - 1) << 4);
+                self.assembler.emit(Instruction::with2(Code::Shr_rm32_imm8, narrow, 2));
                 self.assembler.emit(Instruction::with2(Code::And_rm32_imm32, narrow, mask));
                 self.assembler.emit(Instruction::with2(Code::And_rm64_imm8, line, -64));
                 let entry = entry_of(table, index);
@@ -241,6 +242,9 @@ impl Translator {
     /// Writes the instruction: as it is, or with its address made independent of where it stands.
     fn itself(&mut self, one: &Decoded, state: State) {
         let instruction = &one.instruction;
+        if instruction.mnemonic() == Mnemonic::Pause {
+            return; // its cost is simulated; this processor has nobody to wait for
+        }
         let names_fs = instruction.op_kinds().any(|kind| kind == OpKind::Memory)
             && instruction.memory_segment() == Register::FS
             && instruction.mnemonic() != Mnemonic::Lea;

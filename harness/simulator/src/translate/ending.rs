@@ -247,7 +247,7 @@ impl Translator {
 }
 
 /// Gives the form of a conditional jump that reaches everything.
-fn near_form(instruction: &Instruction) -> Code {
+pub(super) fn near_form(instruction: &Instruction) -> Code {
     let mut near = *instruction;
     near.as_near_branch();
     near.code()

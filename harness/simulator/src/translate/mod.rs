@@ -20,6 +20,7 @@ mod ending;
 mod flags;
 mod prologue;
 mod registers;
+mod rehearsal;
 mod special;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ use self::assembler::{Assembler, Jump, distance};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::decode::reads_what_it_writes;
 use self::decode::{Executable, decode_at};
+use self::rehearsal::Rehearsal;
 pub(crate) use self::special::{Special, Vdso};
 use crate::code_memory::CodeMemory;
 use crate::context::longest_slice;
@@ -67,6 +69,8 @@ pub(crate) struct Block {
     pub(crate) live_flags: u32,
     /// What it adds to its core's counts.
     pub(crate) counted: Counted,
+    /// The round of a loop that begins with it.
+    rehearsal: Rehearsal,
 }
 
 /// A place at which generated code may leave.
@@ -305,6 +309,7 @@ impl Translator {
             live_registers: 0,
             live_flags: 0,
             counted: Counted::default(),
+            rehearsal: Rehearsal::Unknown,
         });
         let fault = Exit { rip: 0, resume: 0, remaining: 0, kind: Kind::Fault };
         const { assert!(enter::FAULT_EXIT == 0) };
@@ -375,6 +380,7 @@ impl Translator {
             live_registers: live_registers.first().map_or(u16::MAX, |set| set.bits()),
             live_flags: flags::in_rflags(live_flags[0]),
             counted,
+            rehearsal: Rehearsal::Unknown,
         });
         self.by_address[pace as usize].insert(rip, id);
         self.prologue(id, live_flags[0] != 0, vector, x87);

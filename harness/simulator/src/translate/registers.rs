@@ -10,7 +10,7 @@ pub(crate) struct Set(u16);
 
 impl Set {
     pub(crate) const ALL: Self = Self(0xffff);
-    const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(0);
 
     fn with(self, number: usize) -> Self {
         Self(self.0 | 1 << number)
@@ -20,7 +20,8 @@ impl Set {
         Self(self.0 & !(1 << number))
     }
 
-    fn and(self, other: Self) -> Self {
+    /// The registers of both sets.
+    pub(super) fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -99,6 +100,12 @@ impl Set {
     pub(crate) fn including(self, register: Register) -> Self {
         self.with(register.number())
     }
+}
+
+/// Whether an access may change a register.
+pub(super) fn is_written(access: OpAccess) -> bool {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
 fn number(register: Register) -> usize {
