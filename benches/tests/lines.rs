@@ -126,16 +126,14 @@ fn figures_are_those_of_a_sweep_and_the_same_each_time() {
         let mut points = points.filter(|record| record["record"] == "point");
         let point = points.next().unwrap();
         let metric = |name: &str| point["metrics"][name]["value"].as_f64().unwrap();
-        // Watched programs and others take turns at lines a little differently at times.
-        let near = |name: &str, other: f64| {
-            let one = found["figures"][name].as_f64().unwrap();
-            assert!((one - other).abs() <= 0.05 * other, "{row}, {name}: {one} {other}");
+        let same = |name: &str, other: f64| {
+            assert_eq!(found["figures"][name].as_f64(), Some(other), "{row}, {name}");
         };
-        near("ns_per_op", metric("ns_per_op"));
+        same("ns_per_op", metric("ns_per_op"));
         let distances = ["smt", "same_l3", "same_socket", "cross_socket"];
         let transfers: f64 =
             distances.iter().map(|distance| metric(&format!("transfers_per_op.{distance}"))).sum();
-        near("transfers_per_op", transfers);
+        same("transfers_per_op", transfers);
     }
 }
 

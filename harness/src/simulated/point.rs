@@ -176,7 +176,7 @@ fn steps(count: u64) -> u64 {
 /// Measures the length of a step of work.
 pub(super) fn step_rate(session: &mut Session) -> Result<StepRate, Failure> {
     let mut time = |count: u64| {
-        let report = session.once(|| black_box(steps(count))).map_err(stopped)?;
+        let report = session.once(move || black_box(steps(count))).map_err(stopped)?;
         Ok::<u64, Failure>(report.window.time_ps)
     };
     // What is touched first costs more.
@@ -239,6 +239,21 @@ struct Shared {
     then: Vec<(AtomicU64, AtomicU64)>,
 }
 
+impl Shared {
+    /// Takes the works of an experiment.
+    fn of(mut experiment: Experiment) -> (Experiment, Box<Self>) {
+        let works = std::mem::take(&mut experiment.works);
+        let threads = works.len();
+        let shared = Self {
+            places: Places::new(works),
+            progress: (0..threads).map(|_| CachePadded::default()).collect(),
+            stop: CachePadded::default(),
+            then: (0..threads).map(|_| Default::default()).collect(),
+        };
+        (experiment, Box::new(shared))
+    }
+}
+
 /// What became of a round.
 pub(super) struct Round {
     ops: Vec<u64>,
@@ -275,21 +290,17 @@ impl<'a> Rig<'a> {
         make: Make,
         conditions: &Conditions,
     ) -> Result<Self, Failure> {
-        let made = session.once(|| make(conditions)).map_err(stopped)?;
+        // Whatever threads touch is made by one of them or moves to them: where the program's own
+        // memory and stack lie depends on what the program did before.
+        let own = conditions.clone();
+        let made = session.once(move || make(&own).map(Shared::of)).map_err(stopped)?;
         let made = made.results.into_iter().next();
         let nothing = || Failure::Broken("the experiment was not made".into());
-        let mut experiment = made.ok_or_else(nothing)?.map_err(Failure::Unavailable)?;
-        let works = std::mem::take(&mut experiment.works);
-        let threads = works.len();
+        let (experiment, shared) = made.ok_or_else(nothing)?.map_err(Failure::Unavailable)?;
+        let threads = shared.places.len();
         if threads != conditions.threads() {
             return Err(Failure::Broken(format!("the experiment has {threads} threads")));
         }
-        let shared = Box::new(Shared {
-            places: Places::new(works),
-            progress: (0..threads).map(|_| CachePadded::default()).collect(),
-            stop: CachePadded::default(),
-            then: (0..threads).map(|_| Default::default()).collect(),
-        });
         let (experiment, shared) = (ManuallyDrop::new(experiment), ManuallyDrop::new(shared));
         let done = vec![0; threads];
         let mut rig = Self { session, experiment, shared, done, quota: 0, lines: None };
@@ -308,12 +319,12 @@ impl<'a> Rig<'a> {
     /// Runs a closure on every thread that has a work.
     fn each<R: Send>(
         &mut self,
-        closure: impl Fn(&Shared, usize) -> R + Sync,
+        closure: impl Fn(&Shared, usize) -> R + Send + Sync,
     ) -> Result<(Vec<R>, Sums), Failure> {
         let shared: &Shared = &self.shared;
-        let run = |thread: usize| closure(shared, thread);
+        let run = move |thread: usize| closure(shared, thread);
         let report = if shared.places.len() == 1 {
-            self.session.once(|| run(0))
+            self.session.once(move || run(0))
         } else {
             self.session.each_until(run, || {
                 for (then, progress) in shared.then.iter().zip(&shared.progress) {
@@ -351,7 +362,7 @@ impl<'a> Rig<'a> {
         self.shared.stop.store(false, Ordering::Relaxed);
         self.shared.progress.iter().for_each(|progress| progress.reset());
         self.quota = quota.ops;
-        let (_, sums) = self.each(|shared, thread| {
+        let (_, sums) = self.each(move |shared, thread| {
             // SAFETY: the place of this very thread.
             let work = unsafe { shared.places.of(thread) };
             work_through(work, quota, &shared.stop, &shared.progress[thread]);
