@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use harness::records::{Metric, Point, Run, Status};
 use harness::stats::{Estimate, median_with_interval};
+use harness::unavailable::Unavailable;
 use serde_json::{Map, json};
 
 use crate::ab_arms::Arms;
@@ -89,7 +90,15 @@ fn metrics(
     let estimate =
         |values: &[f64]| Metric::estimate(median_with_interval(values, seed), "no_operations");
     let ratio = against_a.map(|ratio| ("ratio_to_a".to_owned(), Metric::estimate(Some(ratio), "")));
-    let times = [("ns_per_op", estimate(&times)), ("ops_per_s", estimate(&rates))];
+    // Of each window the time of an operation is kept, and nothing else.
+    let missing = || Metric::Missing(Unavailable::new("not_recorded"));
+    let times = [
+        ("ns_per_op", estimate(&times)),
+        ("ops_per_s", estimate(&rates)),
+        ("ops", missing()),
+        ("fairness_jain", missing()),
+        ("overlap", missing()),
+    ];
     times.into_iter().map(|(name, metric)| (name.to_owned(), metric)).chain(ratio).collect()
 }
 
@@ -102,7 +111,7 @@ mod tests {
         let metrics = metrics(&[10.0, f64::INFINITY, 10.0, 10.0], 2, None, 1);
         assert_eq!(metrics["ns_per_op"].value(), Some(10.0));
         assert_eq!(metrics["ops_per_s"].value(), Some(2e8));
-        assert_eq!(metrics.len(), 2);
+        assert_eq!(metrics.len(), 5);
         let nothing = super::metrics(&[f64::INFINITY], 2, None, 1);
         assert!(matches!(nothing["ns_per_op"], Metric::Missing(_)));
     }
