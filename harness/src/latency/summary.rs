@@ -37,6 +37,9 @@ pub(crate) struct Measure<'a> {
     pub(crate) estimate: &'a dyn Fn(&[f64]) -> Metric,
 }
 
+/// Gives the times of a distance, by its position.
+type OfDistance = fn(&Latencies, usize) -> &Times;
+
 /// Summarises the passes of a point.
 pub(crate) fn summary(passes: &[Latencies], measure: &Measure<'_>) -> LatencySummary {
     let mut metrics = BTreeMap::new();
@@ -63,7 +66,7 @@ pub(crate) fn summary(passes: &[Latencies], measure: &Measure<'_>) -> LatencySum
         };
         metrics.insert(format!("latency_ns.{name}"), metric);
     }
-    let by_distance: [(&str, fn(&Latencies, usize) -> &Times); 2] = [
+    let by_distance: [(&str, OfDistance); 2] = [
         ("acquire_ns", |pass, at| &pass.acquired[at]),
         ("handoff_ns", |pass, at| &pass.handed[at]),
     ];
