@@ -35,6 +35,9 @@ for machine in harness/simulator/machines/*.toml; do
         --machine "$(basename "$machine" .toml)"
 done
 
+# The recipe for CI, with both builds.
+step env MANYCORE_RECIPE_BUILDS=1 cargo test -p manycore --test ci_recipe --locked
+
 if [ "${#failed[@]}" -gt 0 ]; then
     printf '\nfailed:\n'
     printf '  %s\n' "${failed[@]}"

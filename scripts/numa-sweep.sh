@@ -11,33 +11,67 @@
 #                                    with a program made by scripts/package.sh: builds nothing,
 #                                    needs neither Rust nor root
 #   scripts/numa-sweep.sh --quick --primitive locks --critical-ns 50
-#                                    what follows is handed to `manycore sweep`
+#                                    what else there is is handed to `manycore sweep`, in any order
 set -euo pipefail
 
 mode=quick
 simulates=yes
 manycore=
-while :; do
-    case "${1:-}" in
-    --quick | --full)
-        mode=${1#--}
-        shift
+engine=native
+out=
+measures=yes
+# What goes to `manycore sweep`.
+words=()
+needs_value() {
+    [ $# -gt 1 ] && return
+    echo "error: $1 needs a value; see --help" >&2
+    exit 2
+}
+while [ $# -gt 0 ]; do
+    word=$1
+    shift
+    # The script's own flags, and those whose values it looks at, may be written with a `=`.
+    case $word in
+    --program=* | --out=* | --engine=*)
+        set -- "${word#*=}" "$@"
+        word=${word%%=*}
         ;;
-    --native-only)
-        simulates=
-        shift
-        ;;
+    esac
+    case $word in
+    --quick | --full) mode=${word#--} ;;
+    --native-only) simulates= ;;
     --program)
-        manycore=${2:?--program needs a file}
-        shift 2
+        needs_value "$word" "$@"
+        manycore=$1
+        shift
         ;;
     --help | -h)
         sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"
         exit 0
         ;;
-    *) break ;;
+    --out | --engine)
+        needs_value "$word" "$@"
+        value=$1
+        shift
+        case $word in
+        --out) out=$value ;;
+        # The caller has an engine of their own in mind.
+        --engine) engine=$value simulates= ;;
+        esac
+        words+=("$word" "$value")
+        ;;
+    --threads | --threads=*)
+        simulates=
+        words+=("$word")
+        ;;
+    --dry-run | --json)
+        measures=
+        words+=("$word")
+        ;;
+    *) words+=("$word") ;;
     esac
 done
+set -- "${words[@]+"${words[@]}"}"
 
 if [ -n "$manycore" ]; then
     if [ ! -x "$manycore" ]; then
@@ -68,30 +102,21 @@ memory=local
 if [ "$nodes" -gt 1 ]; then
     memory=local,remote
 fi
+times=()
+places=(--placement "$placement" --memory "$memory")
 case $mode in
-quick) set -- --seconds 1 --budget 3m --placement "$placement" --memory "$memory" "$@" ;;
+quick) times=(--seconds 1 --budget 3m) ;;
 full)
     [ "$nodes" -gt 1 ] && memory=local,remote,interleave
-    set -- --seconds 3 --repeat 11 --placement "$placement+smt-last+cross-l3+cross-node" \
-        --memory "$memory" "$@"
+    times=(--seconds 3 --repeat 11)
+    places=(--placement "$placement+smt-last+cross-l3+cross-node" --memory "$memory")
     ;;
 esac
-
+# Other engines take no time that could be chosen, and lay out no machine that is here.
+[ "$engine" = native ] || times=() places=()
+set -- "${times[@]+"${times[@]}"}" "${places[@]+"${places[@]}"}" "$@"
 
 # Where the records go, unless the caller says so; the report stands beside them.
-out=
-measures=yes
-previous=
-for word in "$@"; do
-    [ "$previous" = --out ] && out=$word
-    case $word in
-    --out=*) out=${word#--out=} ;;
-    --dry-run | --json | --help | -h) measures= ;;
-    # The caller has an engine or threads of its own in mind.
-    --engine | --engine=* | --threads | --threads=*) simulates= ;;
-    esac
-    previous=$word
-done
 [ -n "$measures" ] || exec "$manycore" sweep "$@"
 if [ -z "$out" ]; then
     out=results/$(uname -n)/$(date -u +%Y-%m-%dT%H%M%SZ)-sweep.jsonl
@@ -110,12 +135,13 @@ simulated() {
         fi
         case $word in
         --primitive | --variant | --critical-ns | --think-ns | --read-percent | --capacity | \
-            --element-bytes | --alloc-bytes | --seed | --out)
+            --element-bytes | --alloc-bytes | --arena-bytes | --latency | --rate | --seed | --out)
             words+=("$word")
             takes=yes
             ;;
         --primitive=* | --variant=* | --critical-ns=* | --think-ns=* | --read-percent=* | \
-            --capacity=* | --element-bytes=* | --alloc-bytes=* | --seed=* | --out=* | \
+            --capacity=* | --element-bytes=* | --alloc-bytes=* | --arena-bytes=* | --latency=* | \
+            --rate=* | --seed=* | --out=* | \
             --resume | --quiet)
             words+=("$word")
             ;;

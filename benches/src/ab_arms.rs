@@ -75,7 +75,7 @@ pub(crate) struct Arms {
     pub(crate) primitive: &'static str,
     makes: Vec<Make>,
     pub(crate) conditions: Conditions,
-    native: Native,
+    pub(crate) native: Native,
 }
 
 impl Arms {

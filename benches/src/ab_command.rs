@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +15,7 @@ use harness::stats::{Estimate, SplitMix, median};
 use serde_json::json;
 
 use crate::ab_arms::{Arms, ArmsArgs};
+use crate::ab_records::AbRecords;
 use crate::cli::size;
 use crate::exit::Failure;
 use crate::stdout::{self, note};
@@ -29,6 +31,8 @@ Examples:
       in fresh processes, in which memory lies elsewhere each time
   manycore ab counters/atomic counters/atomic
       A against itself must be equal
+  manycore ab locks/ticket locks/mcs --out ab.jsonl && manycore report ab.jsonl
+      a record of each variant, as a sweep writes them
 
 Windows of all variants in turn; first A against itself, which gives the noise floor. Ratios are
 looked at four times, and a verdict that is sure ends the trial (docs/ab.md).
@@ -54,6 +58,9 @@ pub(crate) struct AbArgs {
     /// Fresh processes for each look; 1 measures in one process, whose layout of memory is one of many
     #[arg(long, value_name = "N", default_value = "1", value_parser = processes, allow_hyphen_values = true)]
     processes: usize,
+    /// Append a record of each variant to this file, for `manycore report` and `manycore compare`
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print JSON, one variant a line
     #[arg(long)]
     json: bool,
@@ -89,15 +96,15 @@ fn processes(text: &str) -> Result<usize, String> {
 }
 
 /// Measures, and says so.
-struct Measuring {
-    arms: Arms,
+pub(crate) struct Measuring {
+    pub(crate) arms: Arms,
     processes: usize,
     random: SplitMix,
     interrupted: Arc<AtomicBool>,
     told: bool,
     rounds: usize,
-    disturbed: u64,
-    windows: u64,
+    pub(crate) disturbed: u64,
+    pub(crate) windows: u64,
 }
 
 impl Measuring {
@@ -166,6 +173,9 @@ fn floor(measuring: &mut Measuring, pairs: usize, seed: u64) -> Result<Floor, Fa
 /// When something cannot be measured, or there is no verdict.
 pub(crate) fn run(arguments: &AbArgs) -> Result<(), Failure> {
     let arms = Arms::new(arguments.arms.clone())?;
+    arguments.arms.workload.check(&[arms.primitive])?;
+    let mut records =
+        arguments.out.clone().map(|path| AbRecords::begin(path, &arms)).transpose()?;
     let interrupted = Arc::new(AtomicBool::new(false));
     catch_signals(&interrupted)?;
     let seed = arguments.arms.seed;
@@ -210,6 +220,12 @@ pub(crate) fn run(arguments: &AbArgs) -> Result<(), Failure> {
         had = upto;
         if trial.look() {
             break;
+        }
+    }
+    if let Some(records) = &mut records {
+        for (arm, times) in times.iter().enumerate() {
+            let against_a = arm.checked_sub(1).and_then(|b| trial.estimate(b, seed));
+            records.write(&measuring, (arm, times), against_a)?;
         }
     }
     tell(&measuring, &trial, &times, &floor, arguments)

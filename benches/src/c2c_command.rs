@@ -65,9 +65,9 @@ pub(crate) struct C2cArgs {
     /// Measure about so many pairs, spread over all distances [default: 3000, simulated 400]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = pairs)]
     pairs: Option<usize>,
-    /// Repetitions of a pair
-    #[arg(long, value_name = "R", default_value = "9", allow_hyphen_values = true, value_parser = repeat)]
-    repeat: usize,
+    /// Native: repetitions of a pair [default: 9]
+    #[arg(long, value_name = "R", allow_hyphen_values = true, value_parser = repeat)]
+    repeat: Option<usize>,
     /// Seed of everything drawn at random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -114,6 +114,9 @@ fn repeat(text: &str) -> Result<usize, String> {
     size(text, "a number of repetitions", 1_000)
 }
 
+/// Repetitions of a pair.
+const REPEAT: u64 = 9;
+
 /// What is measured.
 struct Ground {
     host: Topology,
@@ -145,6 +148,10 @@ impl Ground {
                 )));
             }
             return Ok(Self { host, target: None, places, header });
+        }
+        if arguments.repeat.is_some() {
+            let message = "--repeat is for --engine native: what is simulated repeats exactly";
+            return Err(Failure::Usage(message.into()));
         }
         let target = Target::of(arguments.machine.as_deref(), arguments.cores)?;
         let places = Cores::of(&target.machine).places().to_vec();
@@ -265,7 +272,7 @@ fn settings(arguments: &C2cArgs) -> Vec<Settings> {
             HomeName::First => Home::First,
             HomeName::Second => Home::Second,
         },
-        repeat: if simulated { 1 } else { arguments.repeat as u64 },
+        repeat: if simulated { 1 } else { arguments.repeat.map_or(REPEAT, |repeat| repeat as u64) },
         seed: arguments.seed,
     };
     let shapes = arguments.shape.iter();

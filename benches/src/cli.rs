@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use harness::latency::Load;
 use harness::placement::{Placement, ThreadCounts};
 use harness::simulated::MAX_CORES;
-use harness::workload::{Memory, Workload};
+use harness::workload::Memory;
+
+pub(crate) use crate::workload_args::{WorkloadArgs, workload_words};
 
 /// The version with the commit and the compiler.
 const VERSION: &str = concat!(
@@ -68,6 +71,8 @@ Examples:
       the locks on 128 cores of a machine that is not here
   manycore sweep --primitive locks --threads 2 --latency open --rate 2000000
       how long an acquisition takes when two million a second are asked for
+  manycore sweep --engine simulated --primitive locks --threads 128 --latency closed
+      how long acquisitions and hand-offs take on 128 cores that are not here, by distance
   manycore sweep --engine simulated --primitive alloc-arena --memory local,remote \
       --arena-bytes 8388608 --threads 2
       arenas that no cache holds: from which node lines come, and what that costs
@@ -172,18 +177,18 @@ pub(crate) struct SweepArgs {
     /// [default: 4096]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = ops)]
     pub(crate) ops: Option<u64>,
-    /// Simulated: give a point up after this much real time
-    #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true, value_parser = budget)]
-    pub(crate) timeout: Duration,
+    /// Simulated: give a point up after this much real time [default: 10m]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = budget)]
+    pub(crate) timeout: Option<Duration>,
     /// Numbers of threads
     #[arg(long, value_name = "LIST", default_value = "auto", allow_hyphen_values = true)]
     pub(crate) threads: ThreadCounts,
     /// Where threads go: compact, scatter, smt-last, same-l3, cross-l3, cross-node; several
-    /// with `+`; or CPUs in order, cpus=0,3,5
-    #[arg(long, value_name = "POLICY", default_value = "compact", value_parser = placements)]
+    /// with `+`; or CPUs in order, cpus=0,3,5 [default: compact]
+    #[arg(long, value_name = "POLICY", value_parser = placements)]
     pub(crate) placement: Vec<Placements>,
-    /// Where pages lie, seen from the thread: local, remote, interleave, node=N
-    #[arg(long, value_name = "WHERE", default_value = "local", value_delimiter = ',')]
+    /// Where pages lie, seen from the thread: local, remote, interleave, node=N [default: local]
+    #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub(crate) memory: Vec<Memory>,
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
@@ -194,13 +199,13 @@ pub(crate) struct SweepArgs {
     /// Operations a second that all threads together ask for in the open loop
     #[arg(long, value_name = "OPS", allow_hyphen_values = true, value_parser = rate)]
     pub(crate) rate: Option<u64>,
-    /// Measured seconds of a point, all repetitions together
-    #[arg(long, value_name = "S", default_value = "0.5", allow_hyphen_values = true, value_parser = seconds)]
-    pub(crate) seconds: Duration,
-    /// Repetitions of a point, 5 or more for an interval worth the name
-    #[arg(long, value_name = "R", default_value_t = 5, allow_hyphen_values = true, value_parser = repeat)]
-    pub(crate) repeat: u64,
-    /// Shorten points so that the sweep takes about this long: 90s, 10m, 1h
+    /// Native: measured seconds of a point, all repetitions together [default: 0.5]
+    #[arg(long, value_name = "S", allow_hyphen_values = true, value_parser = seconds)]
+    pub(crate) seconds: Option<Duration>,
+    /// Native: repetitions of a point, 5 or more for an interval worth the name [default: 5]
+    #[arg(long, value_name = "R", allow_hyphen_values = true, value_parser = repeat)]
+    pub(crate) repeat: Option<u64>,
+    /// Shorten points so that the sweep takes about this long: 90s, 10m, 1h; simulated: end it then
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = budget)]
     pub(crate) budget: Option<Duration>,
     /// Seed of everything drawn at random
@@ -228,6 +233,20 @@ pub(crate) struct SweepArgs {
     pub(crate) quiet: bool,
 }
 
+/// Says when single operations are asked for, if they are timed.
+///
+/// # Errors
+/// When one of the two flags lacks the other.
+pub(crate) fn load(latency: Option<Loop>, rate: Option<u64>) -> Result<Option<Load>, String> {
+    match (latency, rate) {
+        (None, None) => Ok(None),
+        (Some(Loop::Closed), None) => Ok(Some(Load::Closed)),
+        (Some(Loop::Open), Some(per_s)) => Ok(Some(Load::Open { per_s })),
+        (Some(Loop::Open), None) => Err("--latency open needs --rate, operations a second".into()),
+        (_, Some(_)) => Err("--rate is for --latency open".into()),
+    }
+}
+
 /// What `--latency` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Loop {
@@ -235,73 +254,6 @@ pub(crate) enum Loop {
     Closed,
     /// Asks at times drawn beforehand, and counts from them
     Open,
-}
-
-/// What the threads do.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct WorkloadArgs {
-    /// Locks: nanoseconds of work in the critical section
-    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
-    pub(crate) critical_ns: u64,
-    /// Nanoseconds of work between two operations
-    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
-    pub(crate) think_ns: u64,
-    /// Counters: of 100 operations, how many read the sum
-    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = percent)]
-    pub(crate) read_percent: u64,
-    /// Queues: threads that push
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
-    pub(crate) producers: Option<usize>,
-    /// Queues: threads that pop
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = side)]
-    pub(crate) consumers: Option<usize>,
-    /// Queues: slots
-    #[arg(long, value_name = "N", default_value_t = 1024, allow_hyphen_values = true, value_parser = capacity)]
-    pub(crate) capacity: usize,
-    /// Queues: bytes of an element, 8, 64 or 256
-    #[arg(long, value_name = "BYTES", default_value_t = 8, allow_hyphen_values = true, value_parser = element_bytes)]
-    pub(crate) element_bytes: usize,
-    /// Arenas: bytes of an allocation
-    #[arg(long, value_name = "BYTES", default_value_t = 64, allow_hyphen_values = true, value_parser = alloc_bytes)]
-    pub(crate) alloc_bytes: usize,
-    /// Arenas: bytes of each thread's arena; more than the caches hold comes from memory
-    #[arg(long, value_name = "BYTES", default_value_t = 64 << 10, allow_hyphen_values = true, value_parser = arena_bytes)]
-    pub(crate) arena_bytes: usize,
-}
-
-impl WorkloadArgs {
-    /// Gives the workload, with memory as by default.
-    pub(crate) fn workload(&self) -> Workload {
-        Workload {
-            critical_ns: self.critical_ns,
-            think_ns: self.think_ns,
-            read_percent: self.read_percent,
-            producers: self.producers,
-            consumers: self.consumers,
-            capacity: self.capacity,
-            element_bytes: self.element_bytes,
-            alloc_bytes: self.alloc_bytes,
-            arena_bytes: self.arena_bytes,
-            ..Workload::default()
-        }
-    }
-}
-
-/// Writes a workload as the command line has it, for a program that is run with it.
-pub(crate) fn workload_words(workload: &Workload) -> Vec<String> {
-    let words = [
-        ("--critical-ns", workload.critical_ns),
-        ("--think-ns", workload.think_ns),
-        ("--read-percent", workload.read_percent),
-        ("--capacity", workload.capacity as u64),
-        ("--element-bytes", workload.element_bytes as u64),
-        ("--alloc-bytes", workload.alloc_bytes as u64),
-        ("--arena-bytes", workload.arena_bytes as u64),
-    ];
-    let sides = [("--producers", workload.producers), ("--consumers", workload.consumers)];
-    let sides = sides.into_iter().filter_map(|(word, threads)| Some((word, threads? as u64)));
-    let words = words.into_iter().chain(sides);
-    words.flat_map(|(word, value)| [word.to_owned(), value.to_string()]).collect()
 }
 
 #[derive(Debug, Args)]
@@ -374,6 +326,10 @@ pub(crate) struct SimulatedArgs {
     pub(crate) ops: u64,
     #[arg(long)]
     pub(crate) seed: u64,
+    #[arg(long, value_enum)]
+    pub(crate) latency: Option<Loop>,
+    #[arg(long, value_parser = rate)]
+    pub(crate) rate: Option<u64>,
     /// Watch lines, and put apart what this JSON lists.
     #[arg(long)]
     pub(crate) watch: Option<String>,
@@ -396,7 +352,7 @@ fn placements(text: &str) -> Result<Placements, String> {
 }
 
 /// Parses a whole number within bounds, and says what is wrong in terms of `what`.
-fn whole(text: &str, what: &str, least: u64, most: u64) -> Result<u64, String> {
+pub(crate) fn whole(text: &str, what: &str, least: u64, most: u64) -> Result<u64, String> {
     match text.parse::<i128>() {
         Ok(value) if value < i128::from(least) => {
             Err(format!("{what} cannot be less than {least}"))
@@ -405,14 +361,6 @@ fn whole(text: &str, what: &str, least: u64, most: u64) -> Result<u64, String> {
         Ok(value) => u64::try_from(value).map_err(|error| error.to_string()),
         Err(_) => Err(format!("{what} is a whole number from {least} to {most}")),
     }
-}
-
-fn nanoseconds(text: &str) -> Result<u64, String> {
-    whole(text, "a time in nanoseconds", 0, 100_000_000)
-}
-
-fn percent(text: &str) -> Result<u64, String> {
-    whole(text, "a percentage", 0, 100)
 }
 
 fn repeat(text: &str) -> Result<u64, String> {
@@ -433,29 +381,6 @@ pub(crate) fn cores(text: &str) -> Result<usize, String> {
 
 fn rate(text: &str) -> Result<u64, String> {
     whole(text, "a rate in operations a second", 1, 1_000_000_000_000)
-}
-
-fn side(text: &str) -> Result<usize, String> {
-    size(text, "a number of producers or consumers", 65_536)
-}
-
-fn capacity(text: &str) -> Result<usize, String> {
-    size(text, "a queue's capacity", 1 << 30)
-}
-
-fn alloc_bytes(text: &str) -> Result<usize, String> {
-    size(text, "an allocation's size in bytes", 1 << 20)
-}
-
-fn arena_bytes(text: &str) -> Result<usize, String> {
-    size(text, "an arena's size in bytes", 1 << 30)
-}
-
-fn element_bytes(text: &str) -> Result<usize, String> {
-    match text {
-        "8" | "64" | "256" => size(text, "an element's size", 256),
-        _ => Err("an element has 8, 64 or 256 bytes".into()),
-    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -508,15 +433,6 @@ mod tests {
         }
         for bad in ["", "-1", "nan", "inf", "0", "4000", "1s"] {
             assert!(seconds(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn numbers() {
-        assert_eq!(nanoseconds("50"), Ok(50));
-        for bad in ["-1", "", "x", "1.5", "99999999999999999999999999999999999999999", "100000001"]
-        {
-            assert!(nanoseconds(bad).is_err(), "{bad}");
         }
     }
 }

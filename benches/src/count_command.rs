@@ -44,6 +44,8 @@ struct Golden {
 /// When the command line asks for what cannot be, valgrind is missing, or counts differ.
 pub(crate) fn run(arguments: &CountArgs) -> Result<(), Failure> {
     let chosen = select::variants(rows::all(), &arguments.primitive, &arguments.variant)?;
+    let primitives: Vec<&str> = chosen.iter().map(|variant| variant.row.primitive).collect();
+    arguments.workload.check(&primitives)?;
     let engines = engines(&arguments.engine)?;
     let topology = Topology::this_host().map_err(|error| Failure::Failed(error.to_string()))?;
     let header = sweep_command::header(&topology);

@@ -116,6 +116,7 @@ fn top(text: &str) -> Result<usize, String> {
 pub(crate) fn run(arguments: &LinesArgs) -> Result<(), Failure> {
     let (primitive, variant) = named(&arguments.row)?;
     only(primitive, variant)?;
+    arguments.workload.check(&[primitive])?;
     let point = Point {
         arguments,
         target: Target::of(arguments.machine.as_deref(), arguments.cores)?,

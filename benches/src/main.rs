@@ -2,6 +2,7 @@
 
 mod ab_arms;
 mod ab_command;
+mod ab_records;
 mod c2c_command;
 mod calibrate_command;
 mod cli;
@@ -42,6 +43,7 @@ mod topology_command;
 mod validate_command;
 mod validate_host;
 mod validation_loops;
+mod workload_args;
 mod written;
 
 use std::process::ExitCode;

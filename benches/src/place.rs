@@ -270,6 +270,20 @@ fn pages<A: Arena + Map>(examined: &mut Examined, wish: Option<u32>) {
         Some(Unverified::Uncounted(unknown)) => {
             examined.cannot("pages_not_counted", &unknown, true);
         }
+        // A preference that the kernel could not follow is no fault of the arena: asked strictly it
+        // says so.
+        Some(Unverified::Elsewhere { pages }) => {
+            let said = format!("{pages} pages{of_node} lie on other nodes");
+            match A::map(bytes, &request.strict()) {
+                Ok(_) => {
+                    examined.complain_of_pages(format!("{said}, where there is room for them"))
+                }
+                Err(error) => {
+                    let said = format!("{said}; asked strictly: {error}");
+                    examined.cannot("not_on_node", &said, true);
+                }
+            }
+        }
         Some(unverified) => examined.complain_of_pages(format!("pages{of_node}: {unverified}")),
         None => {
             if let Ok(pages) = &placement.pages {

@@ -29,9 +29,10 @@ Examples:
   manycore scenario --all --markdown docs/phenomena.md
       the page with tables, plots and explanations
 
-Each step runs in a process of its own. Simulated times have a band: they may be off by a factor of
-1.5 in a socket and of 2 across, as docs/validation.md has it; counts are exact. Figures of the
-field reports are of other machines, and show direction and order of magnitude.
+Each step runs in a process of its own. Simulated times have a band: they may be off by as much as
+those of counters and locks are off of published ones on that machine (docs/validation.md; where
+nothing was published, by a factor of 1.5 in a socket and of 2 across); counts are exact. Figures of
+the field reports are of other machines, and show direction and order of magnitude.
 Exit codes: 0 done, 1 a step failed, 2 usage, 130 interrupted (what was measured is kept)";
 
 /// The flags.

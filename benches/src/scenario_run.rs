@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use harness::clock::Clock;
 use harness::native::Failure as Broken;
-use harness::simulated::LineReport;
 use harness::simulated::child::{Answer, Child, Ended, Follow, Pool, RANDOMISED};
+use harness::simulated::{Border, LineReport, Machine, band};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use topology::Topology;
 
@@ -50,8 +50,13 @@ pub(crate) struct Outcome {
     pub(crate) factor: f64,
 }
 
-/// By which factor simulated times may be wrong in a socket, and across.
-const FACTORS: [f64; 2] = [1.5, 2.0];
+/// What scenarios are made of: their times are wrong by as much as these are, each by itself.
+const PARTS: [&str; 3] = ["counters", "locks", "queues"];
+
+/// By which factor simulated times of scenarios may be wrong.
+pub(crate) fn band_of(machine: &Machine, border: Border) -> f64 {
+    PARTS.iter().map(|part| band(machine.name(), part, border)).fold(1.0, f64::max)
+}
 
 impl Plan {
     /// Plans the steps of a scenario.
@@ -86,10 +91,8 @@ impl Plan {
 fn factor(setting: &Setting, step: &Step) -> f64 {
     let Some(machine) = setting.machine() else { return 1.0 };
     let cores = setting.order(&step.placement).unwrap_or_default();
-    let mut sockets = cores.iter().take(step.on.unwrap_or(step.threads));
-    let first = sockets.next().map(|&core| machine.socket_of(core));
-    let across = sockets.any(|&core| Some(machine.socket_of(core)) != first);
-    FACTORS[usize::from(across)]
+    let used = step.on.unwrap_or(step.threads).min(cores.len());
+    band_of(machine, Border::of(machine, &cores[..used]))
 }
 
 /// A process: of which scenario, which step, and whether its lines are watched.

@@ -9,7 +9,7 @@ use harness::unavailable::Unavailable;
 use harness::workload::Workload;
 use serde::Serialize;
 
-use crate::cli::SimulatedArgs;
+use crate::cli::{SimulatedArgs, load};
 use crate::exit::Failure;
 use crate::rows::Variant;
 use crate::{place, rows, select, stdout};
@@ -45,12 +45,13 @@ fn with_request<T>(
     simulate: impl FnOnce(&Request<'_>) -> Result<T, Broken>,
 ) -> Result<T, Broken> {
     let cores = cores(machine, &arguments.placement, arguments.threads);
+    let latency = load(arguments.latency, arguments.rate).map_err(Broken::Broken)?;
     simulate(&Request {
         machine,
         cores: &cores.map_err(Broken::Unavailable)?,
         ops: arguments.ops,
         seed: arguments.seed,
-        workload: &Workload { memory: arguments.memory, ..arguments.workload.workload() },
+        workload: &Workload { memory: arguments.memory, latency, ..arguments.workload.workload() },
     })
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use harness::simulated::child::Pool;
 use harness::simulated::{self, Cores};
@@ -20,6 +21,9 @@ use crate::target::Target;
 
 /// Operations of each thread.
 pub(crate) const OPS: u64 = 1024;
+
+/// Real time after which a point is given up.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs the sweep.
 ///
@@ -52,7 +56,7 @@ pub(crate) fn run(
     let mut follower = Follower::new(arguments, &plan, (1, None), records, interrupted);
     let program = std::env::current_exe()
         .map_err(|error| Failure::Failed(format!("cannot find this program: {error}")))?;
-    let pool = Pool::new(&program, target.stdin()?, arguments.timeout);
+    let pool = Pool::new(&program, target.stdin()?, arguments.timeout.unwrap_or(TIMEOUT));
     let point = |block: &Block, row: &Row| words(&target, block, row, ops, settings.seed);
     let simulated = simulated::Settings {
         machine: &target.machine,

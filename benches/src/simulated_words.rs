@@ -1,5 +1,6 @@
 //! The hidden command line by which a process of its own simulates one point.
 
+use harness::latency::Load;
 use harness::placement::Placement;
 use harness::workload::Workload;
 
@@ -32,7 +33,15 @@ impl SimulatedWords<'_> {
             ("--ops", self.ops.to_string()),
             ("--seed", self.seed.to_string()),
         ];
-        let words = pairs.into_iter().flat_map(|(word, value)| [word.to_owned(), value]);
+        let (latency, rate) = match self.workload.latency {
+            None => (None, None),
+            Some(load @ Load::Closed) => (Some(load), None),
+            Some(load @ Load::Open { per_s }) => (Some(load), Some(per_s)),
+        };
+        let latency = latency.map(|load| ("--latency", load.to_string()));
+        let rate = rate.map(|per_s| ("--rate", per_s.to_string()));
+        let pairs = pairs.into_iter().chain(latency).chain(rate);
+        let words = pairs.flat_map(|(word, value)| [word.to_owned(), value]);
         let workload = workload_words(self.workload);
         ["simulated".to_owned()].into_iter().chain(words).chain(workload).collect()
     }

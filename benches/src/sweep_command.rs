@@ -8,16 +8,15 @@ use harness::callgrind::Callgrind;
 use harness::clock::Clock;
 use harness::doctor::{Finding, Live, Look, Subject, Verdict, examine};
 use harness::host::{self, Build};
-use harness::latency::Load;
 use harness::native::Native;
-use harness::placement::ThreadCounts;
+use harness::placement::{Placement, ThreadCounts};
 use harness::records::{Run, SCHEMA};
 use harness::sweep::{self, Plan, Settings};
-use harness::workload::Workload;
+use harness::workload::{Memory, Workload};
 use serde_json::{Map, Value, json};
 use topology::Topology;
 
-use crate::cli::{Loop, OPS, SweepArgs};
+use crate::cli::{OPS, SweepArgs, load};
 use crate::doctor_command::names;
 use crate::exit::Failure;
 use crate::stdout::{self, note};
@@ -27,6 +26,10 @@ use crate::{count, count_command, rows, select, simulated_sweep, table};
 
 /// The shortest measured time of a point to which a budget may shorten it.
 const SHORTEST_POINT: Duration = Duration::from_millis(50);
+
+/// The measured time of a point, and its repetitions.
+const POINT: Duration = Duration::from_millis(500);
+const REPEAT: u64 = 5;
 
 const BUILD: Build = Build { rustc: env!("MANYCORE_RUSTC"), commit: env!("MANYCORE_COMMIT") };
 
@@ -67,54 +70,61 @@ pub(crate) fn run(arguments: SweepArgs) -> Result<(), Failure> {
     follower.finish(outcome, &plan)
 }
 
-pub(crate) fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
-    let foreign = |flag: &str, engines: &str| {
-        Err(Failure::Usage(format!("--{flag} is for --engine {engines}")))
-    };
-    match arguments.engine.as_str() {
-        "simulated" => {}
-        "native" | "callgrind" if arguments.machine.is_some() => {
-            return foreign("machine", "simulated");
-        }
-        "native" | "callgrind" if arguments.cores.is_some() => {
-            return foreign("cores", "simulated");
-        }
-        "native" if arguments.ops.is_some() => return foreign("ops", "simulated or callgrind"),
-        "native" | "callgrind" => {}
-        other => {
-            return Err(Failure::Usage(format!(
-                "unknown engine `{other}`; there are native, callgrind, simulated"
-            )));
-        }
+/// Refuses flags that the engine does not heed.
+fn check_engine(arguments: &SweepArgs) -> Result<(), Failure> {
+    const ENGINES: [&str; 3] = ["native", "callgrind", "simulated"];
+    let engine = arguments.engine.as_str();
+    if !ENGINES.contains(&engine) {
+        return Err(Failure::Usage(format!(
+            "unknown engine `{engine}`; there are {}",
+            ENGINES.join(", ")
+        )));
     }
+    let given: [(bool, &str, &[&str]); 12] = [
+        (arguments.machine.is_some(), "machine", &["simulated"]),
+        (arguments.cores.is_some(), "cores", &["simulated"]),
+        (arguments.timeout.is_some(), "timeout", &["simulated"]),
+        (arguments.ops.is_some(), "ops", &["simulated", "callgrind"]),
+        (arguments.seconds.is_some(), "seconds", &["native"]),
+        (arguments.repeat.is_some(), "repeat", &["native"]),
+        (arguments.budget.is_some(), "budget", &["native", "simulated"]),
+        (arguments.latency.is_some(), "latency", &["native", "simulated"]),
+        (arguments.rate.is_some(), "rate", &["native", "simulated"]),
+        (!arguments.placement.is_empty(), "placement", &["native", "simulated"]),
+        (!arguments.memory.is_empty(), "memory", &["native", "simulated"]),
+        (arguments.oversubscribe, "oversubscribe", &["native", "simulated"]),
+    ];
+    let idle = given.iter().find(|(given, _, engines)| *given && !engines.contains(&engine));
+    let Some((_, flag, engines)) = idle else { return Ok(()) };
+    Err(Failure::Usage(format!("--{flag} is for --engine {}", engines.join(" or "))))
+}
+
+pub(crate) fn settings(arguments: &SweepArgs) -> Result<Settings, Failure> {
+    check_engine(arguments)?;
+    let latency = load(arguments.latency, arguments.rate).map_err(Failure::Usage)?;
     let chosen = select::variants(rows::all(), &arguments.primitive, &arguments.variant)?;
-    let placements = arguments.placement.iter().flat_map(|named| named.0.clone()).collect();
+    let primitives: Vec<&str> = chosen.iter().map(|variant| variant.row.primitive).collect();
+    arguments.workload.check(&primitives)?;
+    let mut placements: Vec<Placement> =
+        arguments.placement.iter().flat_map(|named| named.0.clone()).collect();
+    if placements.is_empty() {
+        placements.push(Placement::Compact);
+    }
+    let mut memories = arguments.memory.clone();
+    if memories.is_empty() {
+        memories.push(Memory::Local);
+    }
     Ok(Settings {
         rows: chosen.iter().map(|variant| variant.row).collect(),
         threads: threads(arguments),
         placements,
-        memories: arguments.memory.clone(),
-        workload: Workload { latency: latency(arguments)?, ..arguments.workload.workload() },
-        point: arguments.seconds,
-        repeat: arguments.repeat,
+        memories,
+        workload: Workload { latency, ..arguments.workload.workload() },
+        point: arguments.seconds.unwrap_or(POINT),
+        repeat: arguments.repeat.unwrap_or(REPEAT),
         seed: arguments.seed,
         oversubscribe: arguments.oversubscribe,
     })
-}
-
-/// When single operations are asked for, if they are timed.
-fn latency(arguments: &SweepArgs) -> Result<Option<Load>, Failure> {
-    let usage = |text: &str| Err(Failure::Usage(text.into()));
-    if arguments.latency.is_some() && arguments.engine != "native" {
-        return usage("--latency is for --engine native");
-    }
-    match (arguments.latency, arguments.rate) {
-        (None, None) => Ok(None),
-        (Some(Loop::Closed), None) => Ok(Some(Load::Closed)),
-        (Some(Loop::Open), Some(per_s)) => Ok(Some(Load::Open { per_s })),
-        (Some(Loop::Open), None) => usage("--latency open needs --rate, operations a second"),
-        (_, Some(_)) => usage("--rate is for --latency open"),
-    }
 }
 
 /// Where both sides of a queue are given and nothing else is measured, there is one number of

@@ -60,15 +60,13 @@ fn table(points: &[&Point]) -> String {
     let mut header = vec!["threads", "variant"];
     header.extend(placements.then_some("placement"));
     header.extend(memories.then_some("memory"));
-    let latencies = points.iter().any(|point| point.workload.contains_key("latency"));
+    let latencies = latencies(points);
     header.extend(match points.first().is_some_and(|first| is_simulated(first)) {
         true => SIMULATED,
         false => ["ns/op", "low–high", "Mops/s", "fairness", "syscalls/op", "status"].as_slice(),
     });
-    if latencies {
-        let before_status = header.len() - 1;
-        header.splice(before_status..before_status, LATENCIES.map(|(head, _)| head));
-    }
+    let before_status = header.len() - 1;
+    header.splice(before_status..before_status, latencies.iter().map(|(head, _)| *head));
     table.set_header(header.clone());
     let mut threads = 0;
     for point in points {
@@ -81,13 +79,9 @@ fn table(points: &[&Point]) -> String {
         cells.extend(placements.then(|| point.placement.clone()));
         cells.extend(memories.then(|| memory(point).trim_matches('"').to_owned()));
         cells.extend(figures(point));
-        if latencies {
-            let before_status = cells.len() - 1;
-            cells.splice(
-                before_status..before_status,
-                LATENCIES.map(|(_, name)| figure(point, name)),
-            );
-        }
+        let before_status = cells.len() - 1;
+        let figures = latencies.iter().map(|(_, name)| figure(point, name));
+        cells.splice(before_status..before_status, figures);
         table.add_row(cells);
     }
     let fixed = 2 + usize::from(placements) + usize::from(memories);
@@ -113,13 +107,26 @@ const SIMULATED: &[&str] = &[
     "status",
 ];
 
-/// Columns of what was timed one by one.
-const LATENCIES: [(&str, &str); 4] = [
+/// Columns of what was timed one by one; hand-offs where there were some.
+const LATENCIES: [(&str, &str); 9] = [
     ("p50 ns", "latency_ns.p50"),
     ("p99 ns", "latency_ns.p99"),
     ("p99.9 ns", "latency_ns.p99.9"),
     ("max ns", "latency_ns.max"),
+    ("hand-off same CPU", "handoff_ns.same"),
+    ("hand-off SMT", "handoff_ns.smt"),
+    ("hand-off L3", "handoff_ns.same_l3"),
+    ("hand-off socket", "handoff_ns.same_socket"),
+    ("hand-off cross", "handoff_ns.cross_socket"),
 ];
+
+/// Gives the columns that these points have figures for.
+fn latencies(points: &[&Point]) -> Vec<(&'static str, &'static str)> {
+    let timed = points.iter().any(|point| point.workload.contains_key("latency"));
+    let has = |name: &str| points.iter().any(|point| point.metrics.contains_key(name));
+    let wanted = |(_, name): &(&str, &str)| timed && (name.starts_with("latency") || has(name));
+    LATENCIES.into_iter().filter(wanted).collect()
+}
 
 fn figure(point: &Point, name: &str) -> String {
     match point.metrics.get(name) {

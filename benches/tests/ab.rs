@@ -99,3 +99,38 @@ fn what_cannot_be_compared_is_refused() {
         assert!(error.contains(word) && !error.contains("panicked"), "{words:?}: {error}");
     }
 }
+
+/// A record of each variant, which the other commands understand.
+#[test]
+fn records_are_written_for_report_and_compare() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ab.jsonl");
+    let file = file.to_str().unwrap();
+    let names = ["locks/null", "locks/mcs", "locks/null"];
+    let output = ab(&[&names[..], &ONE, &["--pairs", "16", "--out", file]].concat());
+    verdicts(&output);
+    let text_of = std::fs::read_to_string(file).unwrap();
+    let records: Vec<Value> =
+        text_of.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [run, null, mcs] = &records[..] else { panic!("{text_of}") };
+    let schema: Value =
+        serde_json::from_str(include_str!("../../docs/records.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    assert!(records.iter().all(|record| schema.is_valid(record)), "{text_of}");
+    assert_eq!((&run["record"], &null["run"]), (&"run".into(), &run["run"]));
+    assert!(run["topology"].is_object() && run["doctor"].is_array());
+    assert_eq!((&null["variant"], &mcs["variant"]), (&"null".into(), &"mcs".into()));
+    let figure = |point: &Value, name: &str| point["metrics"][name]["value"].as_f64();
+    assert!(figure(mcs, "ns_per_op") > figure(null, "ns_per_op"));
+    assert!(figure(mcs, "ratio_to_a") > Some(1.0) && figure(null, "ratio_to_a").is_none());
+    let manycore = |arguments: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_manycore");
+        let output = Command::new(program).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let same = manycore(&["compare", file, file, "--all", "--json"]);
+    assert!(same.contains("\"equal\":2"), "{same}");
+    let table = manycore(&["report", file, "--format", "markdown", "--out", "-"]);
+    assert!(table.contains("| mcs |") || table.contains("mcs"), "{table}");
+}

@@ -56,7 +56,7 @@ fn assert_refused(output: &Output, code: i32, words: &[&str]) {
 
 #[test]
 fn usage_errors_exit_2_and_say_what_to_do() {
-    let cases: [(&[&str], &[&str]); 41] = [
+    let cases: [(&[&str], &[&str]); 49] = [
         (&["--primitive", "lock"], &["no primitive matches `lock`", "locks"]),
         (&["--primitive", "locks", "--variant", "tickt"], &["no variant matches", "ticket"]),
         (&["--primitive", "locks", "--variant", "spsc*"], &["no variant matches"]),
@@ -76,6 +76,14 @@ fn usage_errors_exit_2_and_say_what_to_do() {
         (&["--engine", "simulated", "--placement", "cpus=256"], &["CPU 256"]),
         (&["--engine", "simulated", "--ops", "0"], &["cannot be less than 1"]),
         (&["--engine", "simulated", "--timeout", "x"], &["90s"]),
+        (&["--timeout", "5m"], &["--timeout is for --engine simulated"]),
+        (&["--engine", "simulated", "--seconds", "1"], &["--seconds is for --engine native"]),
+        (&["--engine", "simulated", "--repeat", "5"], &["--repeat is for --engine native"]),
+        (&["--engine", "callgrind", "--placement", "compact"], &["native or simulated"]),
+        (&["--engine", "callgrind", "--memory", "local"], &["native or simulated"]),
+        (&["--primitive", "counters", "--capacity", "8"], &["is for queues", "of counters"]),
+        (&["--primitive", "locks,queues", "--alloc-bytes", "64"], &["is for alloc-arena"]),
+        (&["--variant", "ticket", "--read-percent", "0"], &["is for counters"]),
         (&["--threads", "0"], &["0 threads"]),
         (&["--threads", "1,0"], &["0 threads"]),
         (&["--threads", "8..4"], &["backwards"]),
@@ -106,6 +114,17 @@ fn usage_errors_exit_2_and_say_what_to_do() {
         // Placed last, so that it overrides nothing that a case sets.
         let all: Vec<&str> = ["sweep", "--dry-run"].iter().chain(arguments).copied().collect();
         assert_refused(&manycore(&all), 2, words);
+    }
+    for (command, words) in [
+        (
+            &["count", "--primitive", "locks", "--capacity", "8"] as &[&str],
+            "--capacity is for queues",
+        ),
+        (&["lines", "locks/tas", "--alloc-bytes", "8"], "--alloc-bytes is for alloc-arena"),
+        (&["ab", "locks/tas", "locks/ticket", "--read-percent", "1"], "is for counters"),
+        (&["c2c", "--engine", "simulated", "--repeat", "3"], "--repeat is for --engine native"),
+    ] {
+        assert_refused(&manycore(command), 2, &[words]);
     }
     assert_refused(&manycore(&["list", "--primitive", "quues"]), 2, &["queues"]);
     assert_refused(&manycore(&["swep"]), 2, &["sweep"]);

@@ -74,6 +74,16 @@ fn exit_codes_follow_the_verdicts() {
         assert!(said.contains(word), "{word} in {said}");
     }
 
+    // A container's quota into which threads fit is no reason to give up.
+    tree.file("sys/fs/cgroup/job/cpu.max", "150000 100000\n");
+    let contained = run(tree.root(), &[]);
+    assert_eq!(contained.status.code(), Some(0));
+    let said = text(&contained.stdout);
+    for word in ["a quota of 1.5 CPUs", "for 2 in use", "--threads up to 1 (as `auto` does), or"] {
+        assert!(said.contains(word), "{word} in {said}");
+    }
+    assert!(said.contains("(22 ok, 2 warn, 0 unfit, 2 unknown)"), "{said}");
+
     tree.file("sys/fs/cgroup/job/cpu.max", "50000 100000\n");
     let unfit = run(tree.root(), &[]);
     assert_eq!(unfit.status.code(), Some(5));

@@ -5,11 +5,14 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+fn manycore(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_manycore"));
+    command.args(["sweep", "--quiet"]).args(arguments).current_dir(directory).output().unwrap()
+}
+
 fn sweep(directory: &Path, arguments: &[&str]) -> Output {
-    let words = ["sweep", "--seconds", "0.1", "--repeat", "2", "--threads", "1", "--quiet"];
-    let program = env!("CARGO_BIN_EXE_manycore");
-    let mut command = Command::new(program);
-    command.args(words).args(arguments).current_dir(directory).output().unwrap()
+    let words = ["--seconds", "0.1", "--repeat", "2", "--threads", "1"];
+    manycore(directory, &[&words, arguments].concat())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -18,7 +21,10 @@ fn text(bytes: &[u8]) -> String {
 
 fn points(arguments: &[&str]) -> Vec<Value> {
     let directory = tempfile::tempdir().unwrap();
-    let output = sweep(directory.path(), &[arguments, &["--json"]].concat());
+    points_of(&sweep(directory.path(), &[arguments, &["--json"]].concat()))
+}
+
+fn points_of(output: &Output) -> Vec<Value> {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
     let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -95,12 +101,81 @@ fn what_cannot_be_meant_is_refused() {
         (&["--latency", "open", "--rate", "-5"], "less than 1"),
         (&["--latency", "open", "--rate", "1e6"], "whole number"),
         (&["--latency", "half"], "closed, open"),
-        (&["--latency", "closed", "--engine", "simulated"], "for --engine native"),
-        (&["--latency", "closed", "--engine", "callgrind"], "for --engine native"),
+        (&["--latency", "closed", "--engine", "callgrind"], "for --engine native or simulated"),
     ] {
-        let output = sweep(Path::new("."), words);
+        let output = manycore(Path::new("."), words);
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
         assert!(error.contains(word), "{words:?}: {error}");
+    }
+}
+
+/// Eight threads, four in each socket of a machine with four cores under an L3.
+fn simulated(arguments: &[&str]) -> Vec<Value> {
+    let cores = "cpus=0,1,2,4,64,65,66,68";
+    let words = ["--engine", "simulated", "--threads", "8", "--placement", cores, "--json"];
+    points_of(&manycore(Path::new("."), &[&words, arguments].concat()))
+}
+
+/// Everything but the name of the run.
+fn figures(points: &[Value]) -> Vec<[&Value; 3]> {
+    points.iter().map(|point| ["metrics", "status", "per_thread"].map(|key| &point[key])).collect()
+}
+
+#[test]
+fn simulated_latencies_repeat_and_tell_near_from_far() {
+    let words = ["--primitive", "locks", "--variant", "mcs", "--latency", "closed", "--ops", "512"];
+    // Who thinks for a while asks in another order each time.
+    let often = [&words[..], &["--think-ns", "300"]].concat();
+    let contended = simulated(&often);
+    assert_eq!(figures(&contended), figures(&simulated(&often)));
+    let point = &contended[0];
+    let quantiles = ["p50", "p90", "p99", "max"].map(|name| format!("latency_ns.{name}"));
+    let values = quantiles.clone().map(|name| value(point, &name));
+    assert!(values.is_sorted() && values[0] > 0.0, "{values:?}");
+    assert!(value(point, "latency_samples") >= 512.0);
+    let distances = ["same_l3", "same_socket", "cross_socket"];
+    let handed = distances.map(|distance| format!("handoff_ns.{distance}"));
+    for name in quantiles.iter().chain(&handed) {
+        let [low, it, high] =
+            ["low", "value", "high"].map(|at| point["metrics"][name][at].as_f64());
+        assert!(low < it && it < high, "{name}: {}", point["metrics"][name]);
+    }
+    let handed = handed.map(|name| value(point, &name));
+    assert!(handed[0] < handed[1] && handed[1] < handed[2], "{handed:?}");
+
+    // Who thinks for long finds the lock free, and its lines where the last holder was.
+    let free = simulated(&[&words[..], &["--think-ns", "4000"]].concat()).remove(0);
+    let acquired = ["same", "same_l3", "same_socket", "cross_socket"];
+    let acquired = acquired.map(|distance| value(&free, &format!("acquire_ns.{distance}")));
+    assert!(acquired.is_sorted(), "{acquired:?}");
+    assert!(value(&free, "latency_ns.p50") < value(point, "latency_ns.p50") / 2.0, "{free}");
+}
+
+#[test]
+fn a_simulated_load_that_cannot_be_served_says_so() {
+    let lock = ["--primitive", "locks", "--variant", "ticket", "--critical-ns", "10000"];
+    let open = |rate: &str, ops: &str| {
+        let words = ["--latency", "open", "--ops", ops, "--rate", rate];
+        simulated(&[&lock[..], &words].concat()).remove(0)
+    };
+    // A hundred thousand a second are the most that there can be.
+    let (easy, hard) = (open("20000", "32"), open("400000", "128"));
+    let offered = value(&easy, "offered_ops_per_s");
+    assert!((16_000.0..24_000.0).contains(&offered), "{offered}");
+    assert!(value(&easy, "latency_ns.p50") < 10_000.0, "{easy}");
+    assert_eq!(hard["metrics"]["latency_ns.p50"]["unavailable"], "overloaded", "{hard}");
+    assert_eq!(hard["status"], "noisy");
+    let served = value(&hard, "served_ops_per_s");
+    assert!((80_000.0..110_000.0).contains(&served), "{served}");
+}
+
+#[test]
+fn every_primitive_is_timed_on_simulated_cores() {
+    let all = ["--variant", "atomic,tas,mpmc_ring_vyukov,bump_slice", "--latency", "closed"];
+    let points = simulated(&[&all[..], &["--ops", "64"]].concat());
+    assert_eq!(points.len(), 4);
+    for point in points {
+        assert!(value(&point, "latency_ns.p50") >= 0.0 && value(&point, "latency_samples") >= 64.0);
     }
 }

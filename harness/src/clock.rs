@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use simulator::machine::Machine;
 use topology::Cpuid;
 
 use crate::unavailable::Unavailable;
@@ -50,6 +51,21 @@ impl Clock {
         clock
     }
 
+    /// The clock of a simulated machine, which answers readings of the counter with its own time.
+    /// What a reading costs there is not known yet.
+    pub(crate) fn simulated(machine: &Machine) -> Self {
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            source: Source::Tsc,
+            #[cfg(not(target_arch = "x86_64"))]
+            source: Source::Monotonic,
+            zero: Instant::now(),
+            ticks_per_ns: machine.clock_ghz(),
+            reading_ticks: 0,
+            not_tsc: None,
+        }
+    }
+
     /// Reads the clock. Instructions before the reading have finished; later ones have not begun.
     #[inline(always)]
     pub fn now(&self) -> u64 {
@@ -95,7 +111,8 @@ impl Clock {
         rates[rates.len() / 2]
     }
 
-    fn price(&self) -> u64 {
+    /// Ticks between two readings with nothing between them: the median.
+    pub(crate) fn price(&self) -> u64 {
         let mut pairs: Vec<u64> = (0..1001)
             .map(|_| {
                 let first = self.now();

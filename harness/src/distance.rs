@@ -8,6 +8,15 @@ pub use simulator::machine::Distance;
 pub const APART: [Distance; 4] =
     [Distance::Smt, Distance::SameL3, Distance::SameSocket, Distance::CrossSocket];
 
+/// The distances of two CPUs, or of one to itself, the nearest first.
+pub const ALL: [Distance; 5] =
+    [Distance::Same, Distance::Smt, Distance::SameL3, Distance::SameSocket, Distance::CrossSocket];
+
+/// Gives the position of a distance in [`ALL`].
+pub fn place(distance: Distance) -> usize {
+    ALL.iter().position(|one| *one == distance).unwrap_or(0)
+}
+
 /// Gives the distance of two CPUs.
 pub fn between(one: &Pu, other: &Pu) -> Distance {
     if one.cpu == other.cpu {

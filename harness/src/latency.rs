@@ -13,10 +13,18 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::clock::Clock;
+use crate::distance::ALL;
 use crate::spin::chain;
 use crate::stats::SplitMix;
 use crate::team::{Team, TeamError};
-use crate::window::{Rendezvous, Timed, Work};
+use crate::window::{Rendezvous, Work};
+
+mod asker;
+mod summary;
+
+pub(crate) use asker::{Asker, Sample};
+pub use summary::LatencySummary;
+pub(crate) use summary::{Measure, summary};
 
 /// When a thread asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +57,7 @@ pub const QUANTILES: [(&str, f64, u64); 5] = [
 ];
 
 /// Times above this are counted as this long.
-const LONGEST: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
 /// Times of operations, in ticks of the clock.
 #[derive(Debug, Clone)]
@@ -102,8 +110,12 @@ impl Times {
 pub struct Latencies {
     /// From asking, or from when it should have been asked, to being served.
     pub times: Times,
-    /// From a holder's letting go to the next one's having it, by distance of the two threads.
-    pub handed: [Times; 4],
+    /// From asking for what nobody had any more to having it, by the distance of who had it before
+    /// ([`ALL`]).
+    pub acquired: [Times; ALL.len()],
+    /// From a holder's letting go to the next one's having it, who waited for it, by distance of the
+    /// two threads.
+    pub handed: [Times; ALL.len()],
     /// Operations that were asked for in the window.
     pub asked: u64,
     /// Operations among them that were done in it.
@@ -112,6 +124,54 @@ pub struct Latencies {
     pub ops: Vec<u64>,
     /// What a thread saw go wrong.
     pub verdict: Result<(), String>,
+}
+
+impl Latencies {
+    /// Makes room for times of up to so many ticks.
+    pub(crate) fn empty(longest: u64) -> Self {
+        Self {
+            times: Times::new(longest),
+            acquired: std::array::from_fn(|_| Times::new(longest)),
+            handed: std::array::from_fn(|_| Times::new(longest)),
+            asked: 0,
+            served: 0,
+            ops: Vec::new(),
+            verdict: Ok(()),
+        }
+    }
+
+    /// Counts a thread's sample; `distance` gives that of a rank in [`ALL`].
+    pub(crate) fn count(&mut self, sample: Sample, distance: impl Fn(usize) -> Option<usize>) {
+        self.times.record(sample.took);
+        let Some(before) = sample.before else { return };
+        let Some(distance) = distance(before.by as usize) else { return };
+        let by_distance = if before.waited { &mut self.handed } else { &mut self.acquired };
+        by_distance[distance].record(before.ticks);
+    }
+
+    fn add(&mut self, other: Self) {
+        self.times.add(&other.times);
+        self.acquired.iter_mut().zip(&other.acquired).for_each(|(all, one)| all.add(one));
+        self.handed.iter_mut().zip(&other.handed).for_each(|(all, one)| all.add(one));
+        self.asked += other.asked;
+        self.served += other.served;
+        self.ops.extend(other.ops);
+        if self.verdict.is_ok() {
+            self.verdict = other.verdict;
+        }
+    }
+}
+
+/// Draws from the exponential distribution: threads that think equally long fall into step.
+pub(crate) fn draw(random: &mut SplitMix, mean: f64) -> f64 {
+    const ONE: f64 = (1_u64 << 53) as f64;
+    let uniform = ((random.next_u64() >> 11) as f64 + 0.5) / ONE;
+    -mean * uniform.ln()
+}
+
+/// The numbers of a thread.
+pub(crate) fn random_of(seed: u64, rank: usize) -> SplitMix {
+    SplitMix(seed ^ (rank as u64).wrapping_mul(0xA076_1D64_78BD_642F))
 }
 
 /// How to measure.
@@ -127,7 +187,7 @@ pub struct Plan {
     pub think: u64,
     /// The seed of the times that are drawn.
     pub seed: u64,
-    /// Position of the distance between two threads, by their ranks.
+    /// Position in [`ALL`] of the distance between two threads, by their ranks.
     pub distances: Arc<Vec<Vec<usize>>>,
 }
 
@@ -147,27 +207,11 @@ pub fn run(
     let threads = works.len() as f64;
     let jobs = works.into_iter().enumerate().map(|(rank, work)| {
         let (clock, meet, plan) = (clock.clone(), meet.clone(), plan.clone());
-        let random = SplitMix(plan.seed ^ (rank as u64).wrapping_mul(0xA076_1D64_78BD_642F));
-        move || Thread::new(work, clock, plan, random, rank).run(&meet.0, &meet.1, threads)
+        move || Thread { work, clock, plan, rank }.run(&meet.0, &meet.1, threads)
     });
     let each: Vec<Latencies> = team.run(cpus, jobs.collect())?;
-    let empty = || Times::new(clock.ticks(LONGEST));
-    let mut all = Latencies {
-        times: empty(),
-        handed: std::array::from_fn(|_| empty()),
-        asked: 0,
-        served: 0,
-        ops: Vec::new(),
-        verdict: Ok(()),
-    };
-    for one in each {
-        all.times.add(&one.times);
-        all.handed.iter_mut().zip(&one.handed).for_each(|(all, one)| all.add(one));
-        all.asked += one.asked;
-        all.served += one.served;
-        all.ops.extend(one.ops);
-        all.verdict = all.verdict.and(one.verdict);
-    }
+    let mut all = Latencies::empty(clock.ticks(LONGEST));
+    each.into_iter().for_each(|one| all.add(one));
     Ok(all)
 }
 
@@ -175,122 +219,48 @@ struct Thread {
     work: Box<dyn Work>,
     clock: Clock,
     plan: Plan,
-    random: SplitMix,
     rank: usize,
-    ops: u64,
-    times: Times,
-    handed: [Times; 4],
 }
 
 impl Thread {
-    fn new(work: Box<dyn Work>, clock: Clock, plan: Plan, random: SplitMix, rank: usize) -> Self {
-        let longest = clock.ticks(LONGEST);
-        let handed = std::array::from_fn(|_| Times::new(longest));
-        Self { work, clock, plan, random, rank, ops: 0, times: Times::new(longest), handed }
-    }
-
     fn run(mut self, warm_up: &Rendezvous, measured: &Rendezvous, threads: f64) -> Latencies {
-        let drawn = self.random.clone();
-        self.work.prepare();
-        let deadline = warm_up.meet(&self.clock) + self.clock.ticks(self.plan.warm_up);
-        while self.clock.now() < deadline {
-            let think = self.draw(self.plan.think as f64);
-            self.once(deadline);
+        let Self { work, clock, plan, rank } = &mut self;
+        let mut all = Latencies::empty(clock.ticks(LONGEST));
+        work.prepare();
+        let mut asker = Asker::new(&mut **work, clock);
+        let mut random = random_of(plan.seed, *rank);
+        let deadline = warm_up.meet(clock) + clock.ticks(plan.warm_up);
+        while clock.now() < deadline {
+            let think = draw(&mut random, plan.think as f64);
+            asker.once(|now| now >= deadline);
             chain(think as u64);
         }
         // However long the warm-up took, what is asked for in the window is the same.
-        self.random = drawn;
-        let begin = measured.meet(&self.clock);
-        while self.clock.now() < begin {}
-        let deadline = begin + self.clock.ticks(self.plan.window);
-        let (asked, served) = match self.plan.load {
-            Load::Closed => self.closed(deadline),
+        let mut random = random_of(plan.seed, *rank);
+        let begin = measured.meet(clock);
+        while clock.now() < begin {}
+        let deadline = begin + clock.ticks(plan.window);
+        let of_rank = &plan.distances[*rank];
+        let count = |sample| all.count(sample, |by| of_rank.get(by).copied());
+        match plan.load {
+            Load::Closed => {
+                let think = || draw(&mut random, plan.think as f64) as u64;
+                asker.closed(std::iter::repeat_with(think), |now| now >= deadline, count);
+            }
             Load::Open { per_s } => {
-                let mean = self.clock.ticks(Duration::from_secs(1)) as f64 * threads / per_s as f64;
-                self.open(begin, deadline, mean)
-            }
-        };
-        let verdict = self.work.finish();
-        let Self { times, handed, ops, .. } = self;
-        Latencies { times, handed, asked, served, ops: vec![ops], verdict }
-    }
-
-    /// Draws from the exponential distribution: threads that think equally long fall into step.
-    fn draw(&mut self, mean: f64) -> f64 {
-        const ONE: f64 = (1_u64 << 53) as f64;
-        let uniform = ((self.random.next_u64() >> 11) as f64 + 0.5) / ONE;
-        -mean * uniform.ln()
-    }
-
-    /// Does one operation, asking again while it could not be done, until the deadline.
-    fn once(&mut self, deadline: u64) -> Option<Timed> {
-        let mut began = None;
-        loop {
-            let timed = self.work.timed(&self.clock);
-            self.ops += timed.ops;
-            let began = *began.get_or_insert(timed.began);
-            if timed.ops > 0 {
-                return Some(Timed { began, ..timed });
-            }
-            if timed.done >= deadline {
-                return None;
+                let mean = clock.ticks(Duration::from_secs(1)) as f64 * threads / per_s as f64;
+                let mut after = 0.0;
+                let next = || {
+                    after += draw(&mut random, mean);
+                    begin + after as u64
+                };
+                let intended = std::iter::repeat_with(next).take_while(|&tick| tick < deadline);
+                asker.open(intended, deadline, count);
             }
         }
-    }
-
-    fn closed(&mut self, deadline: u64) -> (u64, u64) {
-        let (mut asked, mut served) = (0, 0);
-        loop {
-            let think = self.draw(self.plan.think as f64);
-            asked += 1;
-            let Some(timed) = self.once(deadline) else { return (asked, served) };
-            served += 1;
-            self.count(&timed, timed.began, self.clock.reading_ticks);
-            if timed.done >= deadline {
-                return (asked, served);
-            }
-            chain(think as u64);
-        }
-    }
-
-    fn open(&mut self, begin: u64, deadline: u64, mean: f64) -> (u64, u64) {
-        let (mut asked, mut served) = (0, 0);
-        let mut after = 0.0;
-        let mut late = false;
-        loop {
-            after += self.draw(mean);
-            let intended = begin + after as u64;
-            if intended >= deadline {
-                return (asked, served);
-            }
-            asked += 1;
-            // What is asked for and cannot begin in the window is asked for all the same.
-            if late {
-                continue;
-            }
-            while self.clock.now() < intended {
-                std::hint::spin_loop();
-            }
-            let Some(timed) = self.once(deadline) else {
-                late = true;
-                continue;
-            };
-            late = timed.done >= deadline;
-            served += 1;
-            self.count(&timed, intended, 0);
-        }
-    }
-
-    /// Counts a time from `since`, less what reading the clock cost.
-    fn count(&mut self, timed: &Timed, since: u64, overhead: u64) {
-        self.times.record(timed.done.saturating_sub(since).saturating_sub(overhead));
-        if let Some(handed) = timed.handed
-            && let Some(&distance) = self.plan.distances[self.rank].get(handed.by)
-        {
-            let overhead = self.clock.reading_ticks;
-            let ticks = timed.done.saturating_sub(handed.released).saturating_sub(overhead);
-            self.handed[distance].record(ticks);
-        }
+        (all.asked, all.served, all.ops) = (asker.asked, asker.served, vec![asker.ops]);
+        all.verdict = work.finish();
+        all
     }
 }
 
@@ -298,6 +268,7 @@ impl Thread {
 mod tests {
     use super::*;
     use crate::affinity::allowed_cpus;
+    use crate::window::Timed;
 
     fn clock() -> Clock {
         Clock::calibrated(&topology::Topology::this_host().unwrap().cpuid)

@@ -6,10 +6,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::records::{Point, SCHEMA, Status};
+use crate::stats::SplitMix;
+use words::Words;
+
+pub(crate) mod words;
 
 /// A point of which the figures are read as `M` reads them.
 #[derive(Deserialize)]
@@ -28,11 +31,13 @@ pub(crate) struct Light<'a, M> {
     pub(crate) primitive: Cow<'a, str>,
     #[serde(borrow)]
     pub(crate) variant: Cow<'a, str>,
-    pub(crate) workload: Map<String, Value>,
+    #[serde(borrow)]
+    pub(crate) workload: Words<'a>,
     pub(crate) threads: usize,
     #[serde(borrow)]
     pub(crate) placement: Cow<'a, str>,
-    pub(crate) cpus: Vec<u32>,
+    /// What tells one list of CPUs from another.
+    pub(crate) cpus: Numbers<u32>,
     pub(crate) seed: u64,
     pub(crate) repeat: u64,
     pub(crate) status: Status,
@@ -40,14 +45,15 @@ pub(crate) struct Light<'a, M> {
     _reasons: Vec<Cow<'a, str>>,
     pub(crate) metrics: M,
     #[serde(rename = "per_thread")]
-    _per_thread: AnyMap<Vec<u64>>,
+    _per_thread: AnyMap<Numbers<u64>>,
 }
 
 impl<'a, M: Deserialize<'a>> Light<'a, M> {
     /// Reads a line that is a whole point of this schema; `None` for all others, among which there
     /// may be points that only [`records::parse`](crate::records::parse) understands.
     pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
-        let light = serde_json::from_slice::<Self>(line).ok()?;
+        // At once: otherwise each text is looked at by itself.
+        let light = serde_json::from_str::<Self>(std::str::from_utf8(line).ok()?).ok()?;
         let whole = light.record == "point" && light.schema.is_none_or(|schema| schema <= SCHEMA);
         whole.then_some(light)
     }
@@ -64,10 +70,10 @@ impl<'a, M> Light<'a, M> {
             machine: Cow::Borrowed(&point.machine),
             primitive: Cow::Borrowed(&point.primitive),
             variant: Cow::Borrowed(&point.variant),
-            workload: point.workload.clone(),
+            workload: Words::of(&point.workload),
             threads: point.threads,
             placement: Cow::Borrowed(&point.placement),
-            cpus: point.cpus.clone(),
+            cpus: Numbers::of(&point.cpus),
             seed: point.seed,
             repeat: point.repeat,
             status: point.status,
@@ -104,6 +110,42 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for AnyMap<V> {
             }
         }
         deserializer.deserialize_map(Each(PhantomData))
+    }
+}
+
+/// A list of numbers, of which a hash is kept.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Numbers<T>(u64, PhantomData<T>);
+
+impl<T: Copy + Into<u64>> Numbers<T> {
+    fn of(numbers: &[T]) -> Self {
+        let with = |so_far, &number: &T| Self::with(so_far, number.into());
+        Self(numbers.iter().fold(0, with), PhantomData)
+    }
+
+    /// Mixes all bits, so that lists of small numbers get hashes far apart.
+    fn with(so_far: u64, number: u64) -> u64 {
+        SplitMix(so_far.rotate_left(1) ^ number).next_u64()
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Copy + Into<u64>> Deserialize<'de> for Numbers<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + Copy + Into<u64>> Visitor<'de> for Each<T> {
+            type Value = Numbers<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of numbers")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut hash = 0;
+                while let Some(number) = list.next_element::<T>()? {
+                    hash = Numbers::<T>::with(hash, number.into());
+                }
+                Ok(Numbers(hash, PhantomData))
+            }
+        }
+        deserializer.deserialize_seq(Each(PhantomData))
     }
 }
 

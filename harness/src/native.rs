@@ -21,7 +21,7 @@ use crate::unavailable::Unavailable;
 use crate::window::{self, Plan, ThreadWindow, Work, overlap, start_skew};
 use crate::workload::Workload;
 
-pub use latencies::LatencySummary;
+pub use crate::latency::LatencySummary;
 
 /// Overlap below which a repetition is made again.
 const LEAST_OVERLAP: f64 = 0.95;

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::line_records::Lines;
 use crate::stats::Estimate;
@@ -128,7 +128,7 @@ impl std::fmt::Display for Status {
 
 /// A figure, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, from = "Form")]
 pub enum Metric {
     /// Why there is none.
     Missing(Unavailable),
@@ -142,14 +142,37 @@ pub enum Metric {
         /// The figure.
         value: f64,
         /// Lower end of its interval.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         low: Option<f64>,
         /// Upper end of its interval.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         high: Option<f64>,
     },
     /// A form of a later version.
     Other(Value),
+}
+
+/// A metric as it is written. A whole number with an interval is a figure, not a count.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Missing(Unavailable),
+    Number { value: Number, low: Option<f64>, high: Option<f64> },
+    Other(Value),
+}
+
+impl From<Form> for Metric {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Missing(reason) => Self::Missing(reason),
+            Form::Other(value) => Self::Other(value),
+            Form::Number { value, low, high } => match (value.as_u64(), low, high) {
+                (Some(value), None, None) => Self::Count { value },
+                // Without arbitrary precision every number is one of 64 bits.
+                _ => Self::Figure { value: value.as_f64().unwrap_or(f64::NAN), low, high },
+            },
+        }
+    }
 }
 
 impl Metric {
@@ -376,6 +399,29 @@ mod tests {
         assert_eq!(read.metrics["ns_per_op"].value(), Some(1.5));
         assert_eq!(read.metrics["llc_misses"], Metric::Missing(Unavailable::new("no_pmu")));
         assert_eq!(serde_json::to_value(read).unwrap(), point());
+    }
+
+    #[test]
+    fn whole_numbers_keep_their_intervals() {
+        let read = |text: &str| serde_json::from_str::<Metric>(text).unwrap();
+        let figure = |value, low, high| Metric::Figure { value, low, high };
+        assert_eq!(
+            read(r#"{"value":3,"low":2,"high":4.5}"#),
+            figure(3.0, Some(2.0), Some(4.5)),
+            "not a count"
+        );
+        assert_eq!(read(r#"{"value":3,"low":2}"#), figure(3.0, Some(2.0), None));
+        assert_eq!(read(r#"{"value":3,"high":4}"#), figure(3.0, None, Some(4.0)));
+        assert_eq!(read(r#"{"value":3.0}"#), figure(3.0, None, None));
+        assert_eq!(read(r#"{"value":-3}"#), figure(-3.0, None, None));
+        let most = r#"{"value":18446744073709551615}"#;
+        assert_eq!(read(most), Metric::Count { value: u64::MAX });
+        assert_eq!(read(r#"{"value":7,"low":null,"unit":"x"}"#), Metric::Count { value: 7 });
+        let other = r#"{"value":"seven"}"#;
+        assert_eq!(read(other), Metric::Other(serde_json::from_str(other).unwrap()));
+        for text in [r#"{"value":3.0,"low":2.0,"high":4.5}"#, most, r#"{"unavailable":"no_pmu"}"#] {
+            assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
+        }
     }
 
     #[test]

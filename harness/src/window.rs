@@ -74,7 +74,7 @@ pub struct Timed {
     pub done: u64,
     /// Operations that were completed: 0 where it could not be done yet.
     pub ops: u64,
-    /// Who had it before, where it was waited for.
+    /// Who had it before, where that is known; this thread itself perhaps.
     pub handed: Option<Handed>,
 }
 

@@ -54,11 +54,10 @@ impl Data {
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Who let go while this thread, which has asked at this tick, was waiting.
-    fn handed(&self, rank: usize, asked: u64) -> Option<Handed> {
+    /// Who had it before, and when it let go.
+    fn handed(&self) -> Option<Handed> {
         let by = usize::try_from(self.holder.load(Ordering::Relaxed)).ok()?.checked_sub(1)?;
-        let released = self.released.load(Ordering::Relaxed);
-        (by != rank && released > asked).then_some(Handed { by, released })
+        Some(Handed { by, released: self.released.load(Ordering::Relaxed) })
     }
 }
 
@@ -91,7 +90,7 @@ where
         // SAFETY: the slot is boxed with this work, stays in place, and is unlocked below.
         unsafe { lock.lock(&self.slot) };
         let done = clock.now();
-        let handed = data.handed(self.rank, began);
+        let handed = data.handed();
         data.count();
         chain(self.critical);
         data.holder.store(self.rank as u64 + 1, Ordering::Relaxed);

@@ -23,10 +23,10 @@ pub(crate) struct Fixes(usize);
 impl Fixes {
     /// The LRU map is in shards.
     pub(crate) const SHARDED: usize = 1;
-    /// Counters have lines of their own.
-    pub(crate) const PADDED: usize = 2;
     /// Logs go to a bounded buffer of the worker, not to tasks that anybody does.
-    pub(crate) const BOUNDED: usize = 3;
+    pub(crate) const BOUNDED: usize = 2;
+    /// Counters have lines of their own.
+    pub(crate) const PADDED: usize = 3;
     /// Arenas lie on their worker's node.
     pub(crate) const LOCAL: usize = 4;
     /// There are four instances.

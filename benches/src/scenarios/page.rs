@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use harness::report::number::short;
+use harness::simulated::Border;
+
 use super::plot;
 use super::text::{COLUMNS, cells, notes, place, told};
 use crate::exit::Failure;
-use crate::scenario_run::Plan;
+use crate::scenario_run::{Plan, band_of};
 
 /// Writes the page, and a plot of each scenario beside it.
 ///
@@ -33,19 +36,29 @@ pub(crate) fn write(path: &Path, plans: &[Plan], machine: Option<&str>) -> Resul
 
 /// Describes all scenarios; plots lie in `folder`.
 fn page(plans: &[Plan], machine: Option<&str>, folder: &str) -> String {
-    let mut page = "\
+    let simulated = plans.iter().find_map(|plan| plan.setting.machine());
+    let bands = simulated.map_or_else(String::new, |simulated| {
+        let [near, far] =
+            [Border::InSocket, Border::Across].map(|at| short(band_of(simulated, at)));
+        format!(
+            "Simulated times may be off by a factor of {near} in a socket and of\n{far} across \
+             ([validation.md](validation.md)), which is the band of a ratio; counts are exact.\n"
+        )
+    });
+    let mut page = format!(
+        "\
 # Phenomena of big machines
 
-Written by `manycore scenario --all --markdown docs/phenomena.md`: each section is a scenario that
-`manycore scenario NAME` runs. Simulated times may be off by a factor of 1.5 in a socket and of 2
-across ([validation.md](validation.md)), which is the band of a ratio; counts are exact. Figures of
+Written by `manycore scenario --all --markdown docs/phenomena.md` of commit {}: each
+section is a scenario that `manycore scenario NAME` runs. {bands}Figures of
 the field reports are of their machines and programs, and show direction and order of magnitude.
 `L3|socket|cross` are lines that came from cores under the same L3, from the rest of the socket, and
 from another socket; P50 and P99 are of single operations, from when they should have begun where
 they arrive by themselves; lock wait is what threads note who find a lock taken.
 
-"
-    .to_owned();
+",
+        env!("MANYCORE_COMMIT")
+    );
     for plan in plans {
         let _ = writeln!(page, "- [{0}](#{0}): {1}", plan.scenario.name, plan.scenario.title);
     }

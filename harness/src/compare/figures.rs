@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::rules::{RULES, position};
+use super::rules::{Cursor, RULES, position};
 use crate::light::Key;
 use crate::records::Metric;
 
@@ -31,15 +31,40 @@ impl Figure {
     }
 }
 
-/// What a point has of the metrics that are compared, by position in [`RULES`]; `None` for a figure
-/// that has a reason in its place.
+/// What a point has of the metrics that are compared, by position in [`RULES`], sorted by it; `None`
+/// for a figure that has a reason in its place.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Figures(pub(super) Vec<(usize, Option<Figure>)>);
 
 impl Figures {
-    /// Gives the figure of a metric; `None` where the point does not speak of it.
-    pub(super) fn of(&self, at: usize) -> Option<Option<Figure>> {
-        self.0.iter().find(|(metric, _)| *metric == at).map(|(_, figure)| *figure)
+    /// Sorts figures. Of a name that stands twice the last figure counts, as everywhere.
+    fn sorted(mut figures: Vec<(usize, Option<Figure>)>) -> Self {
+        if !figures.is_sorted_by(|(one, _), (next, _)| one < next) {
+            figures.reverse();
+            figures.sort_by_key(|(metric, _)| *metric);
+            figures.dedup_by_key(|(metric, _)| *metric);
+        }
+        Self(figures)
+    }
+
+    /// Gives the metrics of which either point has a figure, with the figures.
+    pub(super) fn of_either<'f>(
+        &'f self,
+        other: &'f Self,
+    ) -> impl Iterator<Item = (usize, Option<Figure>, Option<Figure>)> + 'f {
+        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let next = move || {
+            let at = match (ours.peek(), theirs.peek()) {
+                (None, None) => return None,
+                (Some((at, _)), None) | (None, Some((at, _))) => *at,
+                (Some((one, _)), Some((other, _))) => *one.min(other),
+            };
+            let figure = |figure: &(usize, Option<Figure>)| figure.1;
+            let our = ours.next_if(|(metric, _)| *metric == at).and_then(figure);
+            let their = theirs.next_if(|(metric, _)| *metric == at).and_then(figure);
+            Some((at, our, their))
+        };
+        std::iter::from_fn(next).filter(|(_, our, their)| our.is_some() || their.is_some())
     }
 
     /// Takes what a point that was read the long way has.
@@ -50,7 +75,7 @@ impl Figures {
             Metric::Missing(_) | Metric::Other(_) => None,
         };
         let known = metrics.iter().filter_map(|(name, m)| Some((position(name)?, figure(m))));
-        Self(known.collect())
+        Self::sorted(known.collect())
     }
 }
 
@@ -64,17 +89,16 @@ impl<'de> Deserialize<'de> for Figures {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut figures = Vec::with_capacity(RULES.len());
+                let mut cursor = Cursor::default();
                 while let Some(Key(name)) = map.next_key()? {
-                    let Some(at) = position(&name) else {
+                    let Some(at) = cursor.position(&name) else {
                         map.next_value::<IgnoredAny>()?;
                         continue;
                     };
                     let Ends { value, low, high } = map.next_value()?;
-                    // Of a name that stands twice the last figure counts, as everywhere.
-                    figures.retain(|(metric, _)| *metric != at);
                     figures.push((at, value.map(|value| Figure::new(value, low, high))));
                 }
-                Ok(Figures(figures))
+                Ok(Figures::sorted(figures))
             }
         }
         deserializer.deserialize_map(Each)
@@ -178,20 +202,38 @@ mod tests {
     }
 
     #[test]
+    fn figures_meet_by_their_metrics() {
+        let figure = |value| Some(Figure::new(value, None, None));
+        let one = Figures(vec![(1, figure(1.0)), (3, None), (4, figure(4.0)), (6, None)]);
+        let other = Figures(vec![(0, figure(0.0)), (3, None), (4, figure(5.0)), (6, figure(6.0))]);
+        let met: Vec<_> = one.of_either(&other).collect();
+        let (nothing, none) = (Figures::default(), None);
+        assert_eq!(
+            met,
+            [
+                (0, none, figure(0.0)),
+                (1, figure(1.0), none),
+                (4, figure(4.0), figure(5.0)),
+                (6, none, figure(6.0))
+            ]
+        );
+        assert_eq!(one.of_either(&nothing).count(), 2);
+        assert_eq!(nothing.of_either(&nothing).count(), 0);
+    }
+
+    #[test]
     fn both_ways_of_reading_see_the_same() {
         let text = r#"{"ns_per_op":{"value":3.5,"low":2.5,"high":4},"ops":{"value":7},
             "rmw_per_op":{"unavailable":"no_pmu"},"bytes_per_object":{"value":64},
             "fairness_jain":{"value":0.5,"low":0.4}}"#;
         let short: Figures = serde_json::from_str(text).unwrap();
-        let mut long = Figures::from_metrics(&serde_json::from_str(text).unwrap());
+        let long = Figures::from_metrics(&serde_json::from_str(text).unwrap());
         assert_eq!(short.0.len(), 4);
-        let by_place = |(metric, _): &(usize, Option<Figure>)| *metric;
-        let mut sorted = short.clone();
-        sorted.0.sort_by_key(by_place);
-        long.0.sort_by_key(by_place);
-        assert_eq!(sorted, long);
-        assert_eq!(short.of(position("rmw_per_op").unwrap()), Some(None));
-        assert_eq!(short.of(position("fences_per_op").unwrap()), None);
+        assert_eq!(short, long);
+        let twice = text.replace("\"ops\":{\"value\":7}", "\"ns_per_op\":{\"value\":1}");
+        let twice: Figures = serde_json::from_str(&twice).unwrap();
+        let figure = (position("ns_per_op").unwrap(), Some(Figure::new(1.0, None, None)));
+        assert!(twice.0.len() == 4 && twice.0.contains(&figure), "the last one counts: {twice:?}");
         assert!(serde_json::from_str::<Figures>(r#"{"ns_per_op":{"value":"x"}}"#).is_err());
     }
 }

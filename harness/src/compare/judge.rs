@@ -80,10 +80,10 @@ impl Settings {
 
 /// One side of a pair.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Side {
+pub(super) struct Side<'f> {
     pub(super) status: Status,
     pub(super) repeat: u64,
-    pub(super) figures: Figures,
+    pub(super) figures: Cow<'f, Figures>,
 }
 
 /// Why figures of the two runs must not be compared, where they must not.
@@ -126,8 +126,8 @@ pub(super) struct Findings {
 
 /// Judges a pair of points of one engine and one number of threads.
 pub(super) fn pair(
-    old: &Side,
-    new: &Side,
+    old: &Side<'_>,
+    new: &Side<'_>,
     (engine, threads): (&str, usize),
     barriers: &Barriers,
     settings: &Settings,
@@ -140,11 +140,10 @@ pub(super) fn pair(
         (true, true) => Some("both points were disturbed"),
     };
     let repeat = old.repeat.min(new.repeat);
-    for (at, rule) in RULES.iter().enumerate() {
-        let (before, after) = (old.figures.of(at), new.figures.of(at));
+    for (at, before, after) in old.figures.of_either(&new.figures) {
+        let rule = &RULES[at];
         let Some(how) = how(rule, engine, threads) else { continue };
-        let timed = matches!(how, How::Timed(_));
-        if timed && !settings.times || before.flatten().is_none() && after.flatten().is_none() {
+        if matches!(how, How::Timed(_)) && !settings.times {
             continue;
         }
         let barred = match how {
@@ -153,7 +152,7 @@ pub(super) fn pair(
             How::Timed(_) if engine == "native" => barriers.times,
             How::Timed(_) => barriers.counts || barriers.machine,
         };
-        let judged = match (before.flatten(), after.flatten()) {
+        let judged = match (before, after) {
             (Some(a), Some(b)) if a == b => Judged::from(Verdict::Equal),
             (Some(_), Some(_)) if barred => {
                 findings.refused += 1;
@@ -175,7 +174,7 @@ pub(super) fn pair(
         };
         findings.compared += 1;
         if judged.verdict != Verdict::Equal {
-            let (old, new) = (before.flatten(), after.flatten());
+            let (old, new) = (before, after);
             let Judged { verdict, p, why } = judged;
             findings.different.push(Finding { metric: rule.metric, old, new, verdict, p, why });
         }

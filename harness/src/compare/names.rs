@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::figures::Figures;
 use crate::light::Light;
@@ -101,29 +101,26 @@ impl Names {
         let Light { engine, machine, primitive, variant, placement, .. } = light;
         self.text.clear();
         for word in [engine, machine, primitive, variant, placement] {
-            self.text.extend(word.chars().map(|c| if c == BETWEEN { ' ' } else { c }));
-            self.text.push(BETWEEN);
+            self.push(word);
         }
         let names = self.number();
         self.text.clear();
-        // In the order of their names: another version may write them in another order.
-        if light.workload.keys().is_sorted() {
-            self.workload(&light.workload);
-        } else {
-            let mut sorted = light.workload.clone();
-            sorted.sort_keys();
-            self.workload(&sorted);
+        for (word, value) in light.workload.iter() {
+            self.push(word);
+            // Values are written as JSON, in which the mark between words is always escaped.
+            let _ = write!(self.text, "{value}{BETWEEN}");
         }
         let workload = self.number();
         let threads = u32::try_from(light.threads).unwrap_or(u32::MAX);
         Identity { names, workload, threads, seed: light.seed }
     }
 
-    fn workload(&mut self, workload: &Map<String, Value>) {
-        for (word, value) in workload {
-            // Values are written as JSON, in which the mark between words is always escaped.
-            let _ = write!(self.text, "{}{BETWEEN}{value}{BETWEEN}", word.replace(BETWEEN, " "));
+    fn push(&mut self, word: &str) {
+        match word.contains(BETWEEN) {
+            false => self.text.push_str(word),
+            true => self.text.push_str(&word.replace(BETWEEN, " ")),
         }
+        self.text.push(BETWEEN);
     }
 
     pub(super) fn name(&self, identity: Identity) -> Name {

@@ -1,5 +1,6 @@
 //! Pairs points of the newer file with those of the older one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -47,7 +48,7 @@ pub(super) struct Known {
 /// Whose a point is: natively the host's, otherwise nobody's.
 fn host(light: &Light<Figures>, origin: Option<(u32, &Origin)>) -> u64 {
     match origin {
-        Some((_, origin)) if light.engine == "native" => origin.host(),
+        Some((_, origin)) if light.engine == "native" => origin.whose,
         _ => 0,
     }
 }
@@ -193,10 +194,10 @@ impl<'a> Pairing<'a> {
         let old = Side {
             status: slot.status,
             repeat: slot.repeat.into(),
-            figures: self.known.store.get(slot.place),
+            figures: Cow::Owned(self.known.store.get(slot.place)),
         };
-        let new =
-            Side { status: light.status, repeat: light.repeat, figures: light.metrics.clone() };
+        let figures = Cow::Borrowed(&light.metrics);
+        let new = Side { status: light.status, repeat: light.repeat, figures };
         let key = (slot.origin, origin.map_or(NONE, |(at, _)| at));
         let between = self.barriers.entry(key).or_insert_with(|| {
             let old = self.old_origins.get(key.0 as usize);

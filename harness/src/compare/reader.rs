@@ -36,15 +36,16 @@ pub struct Input {
 pub(super) struct Origin {
     host: Map<String, Value>,
     machine: Option<Value>,
+    /// Whose points these are: those of two hosts in one file are different points.
+    pub(super) whose: u64,
 }
 
 impl Origin {
-    /// Whose points these are: those of two hosts in one file are different points.
-    pub(super) fn host(&self) -> u64 {
+    fn new(host: Map<String, Value>, machine: Option<Value>) -> Self {
         let mut hasher = DefaultHasher::new();
-        let text = |key| self.host.get(key).map(Value::to_string);
+        let text = |key| host.get(key).map(Value::to_string);
         (text("name"), text("cpu")).hash(&mut hasher);
-        hasher.finish()
+        Self { host, machine, whose: hasher.finish() }
     }
 }
 
@@ -150,7 +151,7 @@ impl Reader {
     /// Runs of one host and build have one origin.
     fn run(&mut self, mut run: Run) {
         run.host.remove("date");
-        let origin = Origin { host: run.host, machine: run.other.remove("machine") };
+        let origin = Origin::new(run.host, run.other.remove("machine"));
         let at = self.origins.iter().position(|known| *known == origin).unwrap_or_else(|| {
             self.origins.push(origin);
             self.origins.len() - 1

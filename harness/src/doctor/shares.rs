@@ -78,15 +78,15 @@ pub(super) fn quota(on: &Subject) -> Looked {
     let usable = on.topology.usable().len();
     let seen = format!("a quota of {} CPUs ({}) for {usable} in use", quota.cpus, quota.file);
     let lift = format!("echo max | sudo tee {}", quota.file);
-    Ok(if quota.cpus < usable as f64 {
-        let fits = quota.cpus as u64;
-        let threads = match fits {
-            0 => String::new(),
-            _ => format!("measure with --threads up to {fits}, or "),
-        };
-        Outcome::unfit(seen, format!("{threads}{lift}"))
-    } else {
-        Outcome::warn(seen, lift)
+    // No more threads are measured than fit into it, unless somebody insists. Where threads are
+    // stopped all the same, the check of throttling and each point tell.
+    Ok(match quota.cpus as usize {
+        0 => Outcome::unfit(format!("{seen}: not one thread fits into it"), lift),
+        fits if fits < usable => Outcome::warn(
+            seen,
+            format!("measure with --threads up to {fits} (as `auto` does), or {lift}"),
+        ),
+        _ => Outcome::warn(seen, lift),
     })
 }
 

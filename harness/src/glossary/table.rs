@@ -103,22 +103,46 @@ pub const TABLE: &[Entry] = &[
         means: "How long single operations take, where ns_per_op is a mean.",
         beware: "Timing single operations slows them, and a quantile needs many samples: p99.9 of \
             1000 operations is one of them.",
-        engines: &[(
-            "native",
-            "with --latency: every operation, between two readings of the clock less the price of \
+        engines: &[
+            (
+                "native",
+                "with --latency: every operation, between two readings of the clock less the price of \
              one (closed), or from when it should have begun (open), into a histogram of three digits; \
              a lock's until it is had; the median of the passes' quantiles",
-        )],
+            ),
+            (
+                "simulated",
+                "with --latency: as natively, in simulated time, in one pass that repeats exactly",
+            ),
+        ],
+    },
+    Entry {
+        name: "acquire_ns.*",
+        topic: Topic::Speed,
+        unit: "ns",
+        formula: "median of (the lock is had − it was asked for) where its last holder had let go \
+            before, by distance of the two: same (the thread itself, or its CPU), smt, same_l3, \
+            same_socket, cross_socket",
+        means: "What taking a free lock costs, by where its lines lie.",
+        beware: "Free when it was asked for: others may have asked in the meantime, and a few of \
+            these waits are for them.",
+        engines: &[
+            ("native", "with --latency: the holder notes its rank and the time of letting go"),
+            ("simulated", "with --latency: likewise, in simulated time"),
+        ],
     },
     Entry {
         name: "handoff_ns.*",
         topic: Topic::Speed,
         unit: "ns",
-        formula: "median of (the waiter has the lock − the holder let go), by distance: smt, same_l3, \
-            same_socket, cross_socket",
+        formula: "median of (the waiter has the lock − the holder let go), by distance: same (threads \
+            that share a CPU), smt, same_l3, same_socket, cross_socket",
         means: "What handing a lock to a waiting thread costs.",
-        beware: "Reading the clock once is inside.",
-        engines: &[("native", "with --latency: the holder notes the time just before it lets go")],
+        beware: "Storing that time is inside.",
+        engines: &[
+            ("native", "with --latency: the holder notes the time just before it lets go"),
+            ("simulated", "with --latency: likewise, in simulated time"),
+        ],
     },
     Entry {
         name: "latency_samples",
@@ -127,7 +151,7 @@ pub const TABLE: &[Entry] = &[
         formula: "operations that were timed one by one, summed over threads and passes",
         means: "What the quantiles of latency_ns stand on.",
         beware: "",
-        engines: &[("native", "with --latency")],
+        engines: &[("native", "with --latency"), ("simulated", "with --latency")],
     },
     Entry {
         name: "offered_ops_per_s",
@@ -136,7 +160,10 @@ pub const TABLE: &[Entry] = &[
         formula: "operations that were asked for in the open loop ÷ the windows' time",
         means: "What was asked for: about the --rate.",
         beware: "",
-        engines: &[("native", "with --latency open: times drawn beforehand (Poisson)")],
+        engines: &[
+            ("native", "with --latency open: times drawn beforehand (Poisson)"),
+            ("simulated", "with --latency open: times drawn beforehand (Poisson)"),
+        ],
     },
     Entry {
         name: "served_ops_per_s",
@@ -146,7 +173,16 @@ pub const TABLE: &[Entry] = &[
         means: "What was served of it. Below 95 % the load cannot be served, and its latencies would \
             only say how long the window was.",
         beware: "",
-        engines: &[("native", "with --latency open")],
+        engines: &[("native", "with --latency open"), ("simulated", "with --latency open")],
+    },
+    Entry {
+        name: "ratio_to_a",
+        topic: Topic::Speed,
+        unit: "1",
+        formula: "ns_per_op ÷ ns_per_op of A in the window before or after it, the median of all pairs",
+        means: "Below 1 the variant is faster than the first one that `manycore ab` was given.",
+        beware: "Its interval is that of the median; the verdict also heeds how often one looked.",
+        engines: &[("native", "manycore ab --out: windows of all variants in turn")],
     },
     Entry {
         name: "cycles_per_op",
@@ -471,7 +507,7 @@ pub const TABLE: &[Entry] = &[
         formula: "median of the time between two readings of the clock with nothing between them",
         means: "What was subtracted from each latency of the closed loop.",
         beware: "Latencies that are not large against it say little.",
-        engines: &[("native", "1001 pairs of readings")],
+        engines: &[("native", "1001 pairs of readings"), ("simulated", "1001 pairs of readings")],
     },
     Entry {
         name: "latency_saturated",
@@ -480,7 +516,7 @@ pub const TABLE: &[Entry] = &[
         formula: "latencies of more than a minute",
         means: "How many count as a minute and were longer.",
         beware: "",
-        engines: &[("native", "with --latency")],
+        engines: &[("native", "with --latency"), ("simulated", "with --latency")],
     },
     Entry {
         name: "start_skew_ns",

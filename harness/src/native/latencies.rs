@@ -1,31 +1,14 @@
 //! Latencies natively: passes of their own, since timing every operation slows them all.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Conditions, Failure, Make, Native};
-use crate::distance::{self, APART};
-use crate::latency::{self, Latencies, Load, Plan, QUANTILES, Times};
+use crate::distance;
+use crate::latency::{self, Latencies, LatencySummary, Load, Measure, Plan, summary};
 use crate::records::Metric;
 use crate::stats::median_with_interval;
-use crate::unavailable::Unavailable;
 use crate::workload::Workload;
-
-/// Part of the operations that must be served, or the open loop's times say how long the window was.
-const LEAST_SERVED: f64 = 0.95;
-
-/// Fewer hand-overs than this tell nothing.
-const LEAST_HANDED: u64 = 10;
-
-/// What the latencies of a point come to.
-#[derive(Debug, Clone)]
-pub struct LatencySummary {
-    /// The figures.
-    pub metrics: BTreeMap<String, Metric>,
-    /// What makes them doubtful.
-    pub reasons: Vec<String>,
-}
 
 impl Native {
     /// Times every operation of one window.
@@ -61,7 +44,7 @@ impl Native {
     fn distances(&self, cpus: &[u32]) -> Vec<Vec<usize>> {
         let far = |one: u32, other: u32| {
             let places = self.topology.pu(one).zip(self.topology.pu(other));
-            places.map_or(0, |(one, other)| distance::position(distance::between(&one, &other)))
+            places.map_or(0, |(one, other)| distance::place(distance::between(&one, &other)))
         };
         let row = |&one: &u32| cpus.iter().map(|&other| far(one, other)).collect();
         cpus.iter().map(row).collect()
@@ -74,66 +57,15 @@ impl Native {
         (load, window): (Load, Duration),
         seed: u64,
     ) -> LatencySummary {
-        let mut metrics = BTreeMap::new();
-        let mut reasons = Vec::new();
-        let sum = |of: &dyn Fn(&Latencies) -> u64| passes.iter().map(of).sum::<u64>();
-        let (asked, served) = (sum(&|pass| pass.asked), sum(&|pass| pass.served));
-        let overloaded = match load {
-            Load::Closed => None,
-            Load::Open { .. } => {
-                let seconds = window.as_secs_f64() * passes.len() as f64;
-                let rates = [("offered_ops_per_s", asked), ("served_ops_per_s", served)];
-                let rates = rates.map(|(name, ops)| (name, ops as f64 / seconds));
-                metrics.extend(rates.map(|(name, rate)| (name.into(), Metric::figure(rate))));
-                let [(_, offered), (_, done)] = rates;
-                ((served as f64) < asked as f64 * LEAST_SERVED).then(|| {
-                    format!("{offered:.0} operations a second were offered, {done:.0} were served")
-                })
-            }
+        let estimate =
+            |values: &[f64]| Metric::estimate(median_with_interval(values, seed), "no_operations");
+        let measure = Measure {
+            load,
+            window,
+            ns_per_tick: self.clock.ns(1.0),
+            reading_ticks: self.clock.reading_ticks,
+            estimate: &estimate,
         };
-        for (name, part, least) in QUANTILES {
-            let metric = match &overloaded {
-                Some(rates) => Metric::Missing(Unavailable::because("overloaded", rates.clone())),
-                None => self.quantile(passes.iter().map(|pass| &pass.times), part, least, seed),
-            };
-            metrics.insert(format!("latency_ns.{name}"), metric);
-        }
-        for (distance, at) in APART.into_iter().zip(0..) {
-            let handed = || passes.iter().map(|pass| &pass.handed[at]);
-            if handed().any(|times| times.count() > 0) {
-                let metric = self.quantile(handed(), 0.5, LEAST_HANDED, seed);
-                metrics.insert(format!("handoff_ns.{}", distance::word(distance)), metric);
-            }
-        }
-        let saturated = sum(&|pass| pass.times.saturated());
-        if saturated > 0 {
-            reasons.push(format!("{saturated} latencies of more than a minute count as a minute"));
-        }
-        reasons.extend(overloaded);
-        let counts = [("latency_samples", served), ("latency_saturated", saturated)];
-        metrics.extend(counts.map(|(name, value)| (name.into(), Metric::Count { value })));
-        let overhead = self.clock.ns(self.clock.reading_ticks as f64);
-        metrics.insert("latency_overhead_ns".into(), Metric::figure(overhead));
-        LatencySummary { metrics, reasons }
-    }
-
-    /// The median of the passes' quantiles, if each has samples enough.
-    fn quantile<'a>(
-        &self,
-        passes: impl Iterator<Item = &'a Times>,
-        part: f64,
-        least: u64,
-        seed: u64,
-    ) -> Metric {
-        let mut values = Vec::new();
-        for times in passes {
-            if times.count() < least {
-                let count = times.count();
-                let detail = format!("{count} samples in a pass, {least} are needed");
-                return Metric::Missing(Unavailable::because("too_few_samples", detail));
-            }
-            values.push(self.clock.ns(times.quantile(part) as f64));
-        }
-        Metric::estimate(median_with_interval(&values, seed), "no_operations")
+        summary(passes, &measure)
     }
 }

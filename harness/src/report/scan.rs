@@ -319,7 +319,7 @@ fn key(light: &Light<Unread>, host: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     let names = [&light.engine, &light.machine, &light.primitive, &light.variant, &light.placement];
     names.hash(&mut hasher);
-    for (word, value) in &light.workload {
+    for (word, value) in light.workload.iter() {
         (word, value.to_string()).hash(&mut hasher);
     }
     (light.threads, &light.cpus, light.seed, light.repeat, host).hash(&mut hasher);

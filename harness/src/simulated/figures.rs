@@ -6,6 +6,7 @@ use std::ops::Sub;
 use serde::{Deserialize, Serialize};
 use simulator::machine::Machine;
 
+use crate::latency::LatencySummary;
 use crate::records::Metric;
 use crate::stats::jain;
 use crate::unavailable::Unavailable;
@@ -100,12 +101,14 @@ pub struct Measured {
     pub sums: Sums,
     /// What the experiment's own driver adds.
     pub facts: BTreeMap<String, Metric>,
+    /// What the rounds that timed single operations came to, if there were any.
+    pub latency: Option<LatencySummary>,
 }
 
 /// Gives the figures of a point that was simulated on `machine`. `band` is the factor by which times
 /// may be off ([`band`](super::band())).
 pub fn metrics(measured: &Measured, machine: &Machine, band: f64) -> BTreeMap<String, Metric> {
-    let Measured { ops: by_thread, sums, facts } = measured;
+    let Measured { ops: by_thread, sums, facts, latency } = measured;
     let ops: u64 = by_thread.iter().sum();
     let figure = |value: f64| match value.is_finite() {
         true => Metric::figure(value),
@@ -143,7 +146,12 @@ pub fn metrics(measured: &Measured, machine: &Machine, band: f64) -> BTreeMap<St
         ("memory_reads_per_op.remote", per_op(sums.remote_reads)),
     ];
     let figures = figures.into_iter().map(|(name, metric)| (name.to_owned(), metric));
-    facts.clone().into_iter().chain(figures).collect()
+    let latencies = latency.iter().flat_map(|latency| latency.metrics.clone());
+    let latencies = latencies.map(|(name, metric)| match metric {
+        Metric::Figure { value, .. } if name != "offered_ops_per_s" => (name, timed(value)),
+        other => (name, other),
+    });
+    facts.clone().into_iter().chain(figures).chain(latencies).collect()
 }
 
 #[cfg(test)]
@@ -156,7 +164,8 @@ mod tests {
         let sums = Sums { instructions: 100, time_ps: 8_000, same_l3: 5, ..Sums::default() };
         let sums = Sums { memory_reads: 30, remote_reads: 10, ..sums };
         let facts = [("bytes_per_object".to_owned(), Metric::Count { value: 64 })].into();
-        let figures = metrics(&Measured { ops: vec![6, 4], sums, facts }, &machine, 2.0);
+        let figures =
+            metrics(&Measured { ops: vec![6, 4], sums, facts, latency: None }, &machine, 2.0);
         let value = |name: &str| figures[name].value().unwrap();
         assert_eq!(value("ops"), 10.0);
         // Two threads for 8 ns each did ten.
@@ -173,7 +182,8 @@ mod tests {
         assert_eq!(value("memory_reads_per_op.local"), 2.0);
         assert_eq!(value("memory_reads_per_op.remote"), 1.0);
         assert_eq!(value("bytes_per_object"), 64.0);
-        let nothing = Measured { ops: vec![0], sums: Sums::default(), facts: BTreeMap::new() };
+        let (sums, facts) = (Sums::default(), BTreeMap::new());
+        let nothing = Measured { ops: vec![0], sums, facts, latency: None };
         let missing = &metrics(&nothing, &machine, 2.0)["ns_per_op"];
         assert_eq!(*missing, Metric::Missing(Unavailable::new("no_operations")));
     }
@@ -181,7 +191,8 @@ mod tests {
     #[test]
     fn every_figure_is_in_the_glossary() {
         let machine = Machine::named(super::super::DEFAULT_MACHINE).unwrap();
-        let measured = Measured { ops: vec![1], sums: Sums::default(), facts: BTreeMap::new() };
+        let (sums, facts) = (Sums::default(), BTreeMap::new());
+        let measured = Measured { ops: vec![1], sums, facts, latency: None };
         for name in metrics(&measured, &machine, 2.0).keys() {
             let entry = crate::glossary::entry(name).unwrap_or_else(|| panic!("{name}"));
             assert!(entry.engines.iter().any(|(engine, _)| *engine == "simulated"), "{name}");

@@ -26,6 +26,7 @@ pub mod child;
 mod count;
 mod figures;
 mod ground;
+mod latencies;
 mod lines;
 mod placed;
 mod plan;

@@ -11,8 +11,10 @@ use simulator::machine::Machine;
 use simulator::{LineReport, Reason, Session, Simulation, Stopped};
 
 use super::figures::{Measured, Sums};
+use super::latencies::latencies;
 use super::lines::Watch;
 use super::work::{Places, Progress, Quota, work_through};
+use crate::latency::Load;
 use crate::memory::{Policy, make_plain};
 use crate::native::{Conditions, Experiment, Failure, Make};
 use crate::records::Metric;
@@ -111,7 +113,10 @@ pub(super) fn simulate(
     let lines = rig.lines.take();
     let facts = rig.end()?;
     let (ops, sums) = long.without(price).beyond(&short.without(price));
-    Ok((Measured { ops, sums, facts }, lines))
+    let load = request.workload.latency;
+    let latency =
+        load.map(|load| latencies(&mut session, make, (request, load), &all)).transpose()?;
+    Ok((Measured { ops, sums, facts, latency }, lines))
 }
 
 /// Under which conditions an experiment is made on these cores.
@@ -164,7 +169,11 @@ fn budget(request: &Request<'_>) -> Duration {
     let cores = request.cores.iter().collect::<BTreeSet<_>>().len() as u64;
     let wait = if cores < threads { 10_000_000 } else { 500 * threads };
     let all = (critical_ns + think_ns + wait).saturating_mul(2 * request.ops * threads);
-    Duration::from_nanos(all) + Duration::from_millis(200)
+    let open = match request.workload.latency {
+        Some(Load::Open { per_s }) => (2 * request.ops * threads) as f64 / per_s as f64,
+        _ => 0.0,
+    };
+    Duration::from_nanos(all) + Duration::from_secs_f64(open) + Duration::from_millis(200)
 }
 
 /// Not inlined: each run of it costs the same but for the steps.
@@ -231,10 +240,10 @@ pub(super) struct Rig<'a> {
 }
 
 /// What the threads reach.
-struct Shared {
-    places: Places,
-    progress: Vec<CachePadded<Progress>>,
-    stop: CachePadded<AtomicBool>,
+pub(super) struct Shared {
+    pub(super) places: Places,
+    pub(super) progress: Vec<CachePadded<Progress>>,
+    pub(super) stop: CachePadded<AtomicBool>,
     /// How far each thread was when the window closed.
     then: Vec<(AtomicU64, AtomicU64)>,
 }
@@ -316,8 +325,25 @@ impl<'a> Rig<'a> {
         self.shared.places.works()
     }
 
+    /// Gives the operations that every thread tries before a window opens.
+    pub(super) fn period(&mut self) -> u64 {
+        self.shared.places.period().clamp(LEAST_WARM_UP, MOST_WARM_UP)
+    }
+
+    /// Begins a round of which any operation that is done shows that threads get somewhere.
+    pub(super) fn begin(&mut self) {
+        self.shared.stop.store(false, Ordering::Relaxed);
+        self.shared.progress.iter().for_each(|progress| progress.reset());
+        self.quota = 0;
+    }
+
+    /// Takes notice of what each thread did in a round.
+    pub(super) fn did(&mut self, ops: impl IntoIterator<Item = u64>) {
+        self.done.iter_mut().zip(ops).for_each(|(done, ops)| *done += ops);
+    }
+
     /// Runs a closure on every thread that has a work.
-    fn each<R: Send>(
+    pub(super) fn each<R: Send>(
         &mut self,
         closure: impl Fn(&Shared, usize) -> R + Send + Sync,
     ) -> Result<(Vec<R>, Sums), Failure> {
@@ -358,9 +384,8 @@ impl<'a> Rig<'a> {
     }
 
     /// Lets all work until the first one has done its quota.
-    fn round(&mut self, quota: Quota) -> Result<Round, Failure> {
-        self.shared.stop.store(false, Ordering::Relaxed);
-        self.shared.progress.iter().for_each(|progress| progress.reset());
+    pub(super) fn round(&mut self, quota: Quota) -> Result<Round, Failure> {
+        self.begin();
         self.quota = quota.ops;
         let (_, sums) = self.each(move |shared, thread| {
             // SAFETY: the place of this very thread.
@@ -369,9 +394,7 @@ impl<'a> Rig<'a> {
         })?;
         let at_the_end: Vec<(u64, u64)> =
             self.shared.progress.iter().map(|progress| progress.now()).collect();
-        for (done, (ops, _)) in self.done.iter_mut().zip(&at_the_end) {
-            *done += ops;
-        }
+        self.did(at_the_end.iter().map(|(ops, _)| *ops));
         let window = if at_the_end.len() == 1 {
             at_the_end
         } else {
@@ -385,7 +408,7 @@ impl<'a> Rig<'a> {
     /// Lets every thread warm up, then does the rounds asked for. All in one loop, so that what
     /// threads touch on its stack lies where it lay before.
     pub(super) fn rounds(&mut self, quotas: [Quota; 2]) -> Result<[Round; 2], Failure> {
-        let period = self.shared.places.period().clamp(LEAST_WARM_UP, MOST_WARM_UP);
+        let period = self.period();
         let mut schedule = [Quota::attempts(period)].into_iter().chain(quotas);
         let (mut settling, mut rounds) = (SETTLING_ROUNDS, Vec::new());
         loop {

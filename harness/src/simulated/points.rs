@@ -131,6 +131,11 @@ fn finished(mut point: Point, ended: Ended, machine: &Machine) -> Point {
         Ok(measured) => {
             let band = band(&point.machine, &point.primitive, Border::of(machine, &point.cpus));
             point.metrics = metrics(&measured, machine, band);
+            let reasons = measured.latency.into_iter().flat_map(|latency| latency.reasons);
+            point.reasons.extend(reasons);
+            if !point.reasons.is_empty() {
+                point.status = Status::Noisy;
+            }
             point.per_thread.insert("ops".into(), measured.ops);
             point
         }

@@ -60,6 +60,12 @@ impl Progress {
         self.batches.store(0, Ordering::Relaxed);
     }
 
+    /// So many operations have ended, each a batch.
+    pub(super) fn set(&self, ops: u64) {
+        self.ops.store(ops, Ordering::Relaxed);
+        self.batches.store(ops, Ordering::Relaxed);
+    }
+
     /// Operations and batches that have ended.
     pub(super) fn now(&self) -> (u64, u64) {
         // Relaxed: read by the engine, which has stopped all threads, or after they have ended.

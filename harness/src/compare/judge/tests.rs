@@ -2,11 +2,11 @@ use super::super::rules::position;
 use super::*;
 use crate::stats::{SplitMix, median_with_interval};
 
-fn side(metric: &str, value: f64, ends: Option<(f64, f64)>) -> Side {
+fn side(metric: &str, value: f64, ends: Option<(f64, f64)>) -> Side<'static> {
     let (low, high) = ends.unwrap_or((value, value));
     let figure = Figure { value, low, high, interval: ends.is_some() };
     let figures = Figures(vec![(position(metric).unwrap(), Some(figure))]);
-    Side { status: Status::Ok, repeat: 5, figures }
+    Side { status: Status::Ok, repeat: 5, figures: Cow::Owned(figures) }
 }
 
 fn judged(engine: &str, old: &Side, new: &Side, settings: &Settings) -> Verdict {
