@@ -246,7 +246,8 @@ pub(crate) struct WorkloadArgs {
     /// Nanoseconds of work between two operations
     #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true, value_parser = nanoseconds)]
     pub(crate) think_ns: u64,
-    /// Counters: of 100 operations, how many read the sum
+    /// Counters: of 100 operations, how many read the sum; locks: how many only read, together if
+    /// the lock is a reader-writer lock
     #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = percent)]
     pub(crate) read_percent: u64,
     /// Queues: threads that push
