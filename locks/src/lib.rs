@@ -21,7 +21,9 @@
 //! | `ticket_two_lines` | [`TwoLineTicketLock`] | FIFO | spins | no | 256 | 0 | variant |
 //! | `anderson` | [`AndersonLock`] | FIFO | spins | no | 16640 | 0 | variant |
 //! | `mcs` | [`McsLock`] | FIFO | spins | no | 8 | 128 | variant |
+//! | `mcs_try` | [`McsTryLock`] | FIFO | spins | no | 8 | 128 | variant |
 //! | `mcs_k42` | [`K42Lock`] | FIFO | spins | no | 16 | 0 | variant |
+//! | `qspin` | [`QSpinLock`] | FIFO | spins | no | 4 | 0 | variant |
 //! | `clh` | [`ClhLock`] | FIFO | spins | no | 8 | 16 | variant |
 //! | `cohort_bo_mcs` | [`CohortLock`] | bounded | spins | yes | 640 | 256 | variant |
 //! | `cohort_ticket` | [`CohortLock`] | bounded | spins | yes | 8320 | 8 | variant |
@@ -32,7 +34,9 @@
 //! | `futex` | [`FutexLock`] | none | blocks | no | 4 | 0 | variant |
 //! | `parking` | [`ParkingLock`] | none | blocks | no | 1 | 0 | variant |
 //! | `parking_fair` | [`ParkingLock`] | eventual | blocks | no | 1 | 0 | variant |
+//! | `ticket_park` | [`TicketParkLock`] | FIFO | blocks | no | 40 | 0 | variant |
 //! | `mcs_park` | [`McsParkLock`] | FIFO | blocks | no | 8 | 128 | variant |
+//! | `rw_futex` | [`RwFutexLock`] | none | blocks | no | 8 | 0 | variant |
 //! | `tas_neighbour` | [`TasNeighbourLock`] | none | spins | no | 16 | 0 | control |
 //!
 //! There is no TWA lock and no Reciprocating lock here, though both would rank high: the first is
