@@ -8,9 +8,9 @@ use counters::Counter;
 use crossbeam_utils::CachePadded;
 use harness::layout::{Lines, Object, check};
 use harness::unavailable::Unavailable;
-use locks::RawLock;
 #[cfg(target_os = "linux")]
 use locks::{LinuxLot, Parking};
+use locks::{ProcessNodes, QueueNodes, RawLock};
 use queues::WithCapacity;
 
 /// The most shards, slots or neighbours that are looked at together.
@@ -133,10 +133,13 @@ impl Examined {
 
 /// What all objects of a kind share.
 pub(crate) fn tables() -> Vec<Object> {
+    let nodes = ProcessNodes::nodes().iter().enumerate();
+    let mut tables: Vec<Object> = nodes
+        .map(|(nth, node)| lock_object(format!("node {nth} of all queued spin locks"), node))
+        .collect();
     #[cfg(target_os = "linux")]
-    return vec![lock_object("sleepers of all parking locks".into(), LinuxLot::lot())];
-    #[cfg(not(target_os = "linux"))]
-    Vec::new()
+    tables.push(lock_object("sleepers of all parking locks".into(), LinuxLot::lot()));
+    tables
 }
 
 /// A counter of some number of shards, two of them side by side.

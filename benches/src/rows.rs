@@ -1,5 +1,7 @@
 //! Every row of the four tables, ready to be listed and measured.
 
+use core::marker::PhantomData;
+
 use harness::native::{Conditions, Experiment, Make};
 use harness::report::verdict::Kinds;
 use harness::sweep::Row;
@@ -15,6 +17,8 @@ mod counter_case;
 mod lock_case;
 #[path = "../../queues/benches/case.rs"]
 mod queue_case;
+
+use lock_case::{Exclusive as _, ReaderWriter as _};
 
 /// The names of the primitives, in the order in which they are listed.
 pub(crate) const PRIMITIVES: [&str; 4] = ["counters", "locks", "queues", "alloc-arena"];
@@ -56,7 +60,7 @@ macro_rules! lock_rows {
         "locks",
         stringify!($id),
         stringify!($kind),
-        lock_case::experiment::<$lock>,
+        (&lock_case::Of::<$lock>(PhantomData)).make(),
         lock_case::properties::<$lock>(),
         place::lock::<$lock>,
     )),*] };

@@ -15,7 +15,8 @@ pub(crate) struct WorkloadArgs {
     /// Nanoseconds of work between two operations [default: 0]
     #[arg(long, value_name = "NS", allow_hyphen_values = true, value_parser = nanoseconds)]
     think_ns: Option<u64>,
-    /// Counters: of 100 operations, how many read the sum [default: 0]
+    /// Counters: of 100 operations, how many read the sum; locks: how many only read, together if
+    /// the lock is a reader-writer lock [default: 0]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = percent)]
     read_percent: Option<u64>,
     /// Queues: threads that push
@@ -62,18 +63,20 @@ impl WorkloadArgs {
     /// # Errors
     /// Names the primitive that a word is for.
     pub(crate) fn check(&self, primitives: &[&str]) -> Result<(), Failure> {
-        let given = [
-            (self.critical_ns.is_some(), "critical-ns", "locks"),
-            (self.read_percent.is_some(), "read-percent", "counters"),
-            (self.producers.is_some(), "producers", "queues"),
-            (self.consumers.is_some(), "consumers", "queues"),
-            (self.capacity.is_some(), "capacity", "queues"),
-            (self.element_bytes.is_some(), "element-bytes", "queues"),
-            (self.alloc_bytes.is_some(), "alloc-bytes", "alloc-arena"),
-            (self.arena_bytes.is_some(), "arena-bytes", "alloc-arena"),
+        let given: [(bool, &str, &[&str]); 8] = [
+            (self.critical_ns.is_some(), "critical-ns", &["locks"]),
+            (self.read_percent.is_some(), "read-percent", &["counters", "locks"]),
+            (self.producers.is_some(), "producers", &["queues"]),
+            (self.consumers.is_some(), "consumers", &["queues"]),
+            (self.capacity.is_some(), "capacity", &["queues"]),
+            (self.element_bytes.is_some(), "element-bytes", &["queues"]),
+            (self.alloc_bytes.is_some(), "alloc-bytes", &["alloc-arena"]),
+            (self.arena_bytes.is_some(), "arena-bytes", &["alloc-arena"]),
         ];
-        let mut idle = given.iter().filter(|(given, _, of)| *given && !primitives.contains(of));
+        let heeded = |of: &[&str]| of.iter().any(|one| primitives.contains(one));
+        let mut idle = given.iter().filter(|(given, _, of)| *given && !heeded(of));
         let Some((_, flag, of)) = idle.next() else { return Ok(()) };
+        let of = of.join(" and ");
         let mut chosen = primitives.to_vec();
         chosen.dedup();
         let chosen = chosen.join(", ");
@@ -180,7 +183,7 @@ mod tests {
             ("--arena-bytes", "64", "alloc-arena"),
         ] {
             assert_eq!(check(word, value, &["counters", of]), Ok(()), "{word}");
-            let other = if of == "locks" { "queues" } else { "locks" };
+            let other = if of == "queues" { "alloc-arena" } else { "queues" };
             let error = check(word, value, &[other]).unwrap_err();
             assert!(error.contains(&format!("{word} is for {of}")), "{error}");
         }

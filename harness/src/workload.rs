@@ -60,7 +60,12 @@ impl Workload {
     pub fn words(&self, primitive: &str) -> Map<String, Value> {
         let mut words = vec![("think_ns", json!(self.think_ns))];
         match primitive {
-            "locks" => words.push(("critical_ns", json!(self.critical_ns))),
+            "locks" => {
+                words.push(("critical_ns", json!(self.critical_ns)));
+                if self.read_percent > 0 {
+                    words.push(("read_percent", json!(self.read_percent)));
+                }
+            }
             "counters" => words.push(("read_percent", json!(self.read_percent))),
             "queues" => {
                 words.push(("capacity", json!(self.capacity)));

@@ -2,20 +2,67 @@
 //!
 //! One file for the crate's benchmark and for the program, which include it by `#[path]`.
 
+use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 use harness::clock::Clock;
 use harness::layout::{Field, Object, Role};
 use harness::memory::Shared;
-use harness::native::{Conditions, Experiment};
+use harness::native::{Conditions, Experiment, Make};
 use harness::records::Metric;
 use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::{Handed, Timed, Work};
-use locks::{Fairness, HotFields, RawLock};
+use locks::{Fairness, HotFields, RawLock, RawRwLock};
+
+#[path = "readers.rs"]
+mod readers;
 
 harness::described!(described, locks);
+
+/// Asks a row's type for what drives it: a reader-writer lock's readers are together. The method is
+/// found on the type itself if the lock is one, and else on a reference to it.
+pub(crate) struct Of<L>(pub(crate) PhantomData<L>);
+
+/// What drives a reader-writer lock.
+pub(crate) trait ReaderWriter {
+    /// Gives the function that builds the experiment.
+    fn make(&self) -> Make;
+}
+
+/// What drives any lock.
+pub(crate) trait Exclusive {
+    /// Gives the function that builds the experiment.
+    fn make(&self) -> Make;
+}
+
+impl<L> ReaderWriter for Of<L>
+where
+    L: RawRwLock + HotFields + Default + 'static,
+    L::Slot: Send + HotFields,
+    L::ReadSlot: Send + HotFields,
+{
+    fn make(&self) -> Make {
+        |conditions| match conditions.workload.read_percent {
+            0 => experiment::<L>(conditions),
+            _ => readers::experiment::<L, readers::Together>(conditions),
+        }
+    }
+}
+
+impl<L> Exclusive for &Of<L>
+where
+    L: RawLock + HotFields + Default + 'static,
+    L::Slot: Send + HotFields,
+{
+    fn make(&self) -> Make {
+        |conditions| match conditions.workload.read_percent {
+            0 => experiment::<L>(conditions),
+            _ => readers::experiment::<L, readers::Alone>(conditions),
+        }
+    }
+}
 
 /// What a lock protects.
 #[derive(Default)]
@@ -102,11 +149,6 @@ where
 
     fn objects(&self) -> Vec<Object> {
         let (lock, data) = (&*self.guarded.lock, &*self.guarded.data);
-        let words = |name, data: &Data| {
-            let (start, bytes) = (core::ptr::from_ref(data).addr(), size_of_val(data));
-            let field = Field::at("words", start, bytes).written_by(Role::named("holder"));
-            Object::at(name, start, bytes).with([field.alone()])
-        };
         let slot = described("slot".into(), &*self.slot);
         vec![
             described("lock".into(), lock),
@@ -115,6 +157,13 @@ where
             words("own data", &self.own),
         ]
     }
+}
+
+/// Describes data that the holder uses.
+fn words<D>(name: &'static str, data: &D) -> Object {
+    let (start, bytes) = (core::ptr::from_ref(data).addr(), size_of_val(data));
+    let field = Field::at("words", start, bytes).written_by(Role::named("holder"));
+    Object::at(name, start, bytes).with([field.alone()])
 }
 
 /// Builds the experiment for one lock; the data must have counted every acquisition.

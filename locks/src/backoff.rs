@@ -6,6 +6,7 @@
 //! | [`Loop`](crate::Loop) | nothing | the shortest hand-off, at the sibling thread's expense |
 //! | [`Exponential`] | 1, 2, 4 … hints up to a cap | waiters that all write one line |
 //! | [`Proportional`] | hints for each waiter ahead | waiters that know their place |
+//! | [`Tpause`](crate::Tpause), [`Mwaitx`](crate::Mwaitx), [`Wfe`](crate::Wfe) | rest, where the CPU can | long waits, the sibling thread, power |
 //! | [`Yield`](crate::Yield) | the scheduler (feature `std`) | more threads than CPUs |
 
 use super::relax::{Relax, Spin};

@@ -1,6 +1,7 @@
 //! What a lock promises: the traits that every variant implements and every driver uses.
 
 use core::fmt;
+use core::time::Duration;
 
 /// Mutual exclusion between the callers of [`lock`](RawLock::lock) and
 /// [`unlock`](RawLock::unlock).
@@ -86,7 +87,8 @@ pub unsafe trait RawRwLock: RawLock {
 /// As for [`RawLock`]: `true` means that the caller is the only holder.
 pub unsafe trait Timed: RawLock {
     /// Waits until the caller is the only holder, or until `expired` returns `true`, which is
-    /// asked after each look at a lock that is taken. It must not panic.
+    /// asked after each look at a lock that is taken; by a lock whose waiters sleep, each time they
+    /// wake up. It must not panic.
     ///
     /// Without a clock of its own: `no_std` has none. `let end = Instant::now() + patience;
     /// lock.lock_until(&slot, || Instant::now() >= end)`.
@@ -94,6 +96,19 @@ pub unsafe trait Timed: RawLock {
     /// # Safety
     /// As for [`RawLock::lock`]; after `false` the slot is free again.
     unsafe fn lock_until(&self, slot: &Self::Slot, expired: impl FnMut() -> bool) -> bool;
+}
+
+/// A lock whose waiters sleep, and give up after a while.
+///
+/// # Safety
+/// As for [`RawLock`]: `true` means that the caller is the only holder.
+pub unsafe trait Patient: RawLock {
+    /// Waits until the caller is the only holder, or for about so long. A patience beyond the end of
+    /// the clock is endless.
+    ///
+    /// # Safety
+    /// As for [`RawLock::lock`]; after `false` the slot is free again.
+    unsafe fn lock_for(&self, slot: &Self::Slot, patience: Duration) -> bool;
 }
 
 /// A lock that another thread may unlock than the one that locked it.

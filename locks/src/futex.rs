@@ -21,23 +21,27 @@
 //! - I1: `state` is `UNLOCKED` exactly while nobody holds the lock.
 //! - I2: while a sleeper may exist, `state` is `CONTENDED` or the unlocker that took it away wakes
 //!   one. A woken thread therefore locks with `CONTENDED`, never with `LOCKED`: there may be more
-//!   sleepers behind it.
+//!   sleepers behind it. For the same reason it gives up only after it has seen `CONTENDED`, or
+//!   put it there: a wake-up that it has used up is owed to somebody else.
 //! # Synchronization
 //! | edge | release side | acquire side | publishes |
 //! |---|---|---|---|
 //! | E1 | subtraction in `unlock`, and through it the swap to `UNLOCKED` | exchange or swap that saw `UNLOCKED` in `lock`, `try_lock` | the critical section's writes |
 //! # Errors and limits
-//! Recursion deadlocks. Every return of the parker is treated as spurious (signals, `EAGAIN`).
+//! Recursion deadlocks. Every return of the parker is treated as spurious (signals, `EAGAIN`). A
+//! waiter that gives up leaves `CONTENDED` behind, which costs one wake-up in vain at most.
+//! `lock_until` has no clock: it wakes up each millisecond to ask.
 //! # References
 //! U. Drepper, "Futexes Are Tricky", 2011, section 6 ("Mutex, Take 3"). Differs from the paper
 //! in: a bounded look-on before sleeping; the parker is a type parameter; the unlocker of a lock
 //! with sleepers swaps where the paper stores, which model checkers follow better.
 
 use core::marker::PhantomData;
+use core::time::Duration;
 
-use super::contract::{Fairness, Properties, RawLock, TryLock, Waiting};
+use super::contract::{Fairness, Patient, Properties, RawLock, Timed, TryLock, Waiting};
 use super::hot::{HotField, HotFields, Role};
-use super::parker::Parker;
+use super::parker::{Parker, TimedParker};
 use super::relax::{Relax, Spin};
 use super::sync::atomic::{AtomicU32, Ordering};
 use super::sync::const_fn;
@@ -45,6 +49,9 @@ use super::sync::const_fn;
 const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
 const CONTENDED: u32 = 2;
+
+/// How long who has no clock sleeps before it asks.
+const SLICE: Duration = Duration::from_millis(1);
 
 /// Sleeps in the kernel when the lock stays taken; `P` says how, `SPINS` how long it looks on.
 ///
@@ -86,17 +93,28 @@ impl<P: Parker, const SPINS: u32, R: Relax> FutexLock<P, SPINS, R> {
 
     #[cold]
     fn lock_contended(&self) {
+        self.lock_or_give_up(|state| {
+            P::park(state, CONTENDED);
+            false
+        });
+    }
+
+    /// Waits by `sleep`, which says whether to give up instead; whether the caller is the holder.
+    #[inline]
+    fn lock_or_give_up(&self, mut sleep: impl FnMut(&AtomicU32) -> bool) -> bool {
         let mut state = self.look_on();
         if state == UNLOCKED && self.try_acquire() {
-            return;
+            return true;
         }
         loop {
             // ORDERING: Acquire, E1 - if the old value was UNLOCKED we are the holder and see the
             // last one's writes. CONTENDED, because there may be sleepers (I2).
             if state != CONTENDED && self.state.swap(CONTENDED, Ordering::Acquire) == UNLOCKED {
-                return;
+                return true;
             }
-            P::park(&self.state, CONTENDED);
+            if sleep(&self.state) {
+                return false;
+            }
             state = self.look_on();
         }
     }
@@ -168,5 +186,42 @@ unsafe impl<P: Parker, const SPINS: u32, R: Relax> TryLock for FutexLock<P, SPIN
     #[inline]
     unsafe fn try_lock(&self, _slot: &()) -> bool {
         self.try_acquire()
+    }
+}
+
+// SAFETY: as for `RawLock`: success means to have seen UNLOCKED.
+unsafe impl<P: TimedParker, const SPINS: u32, R: Relax> Patient for FutexLock<P, SPINS, R> {
+    unsafe fn lock_for(&self, slot: &(), patience: Duration) -> bool {
+        if self.try_acquire() {
+            return true;
+        }
+        let Some(end) = P::after(patience) else {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { self.lock(slot) };
+            return true;
+        };
+        let mut over = false;
+        self.lock_or_give_up(|state| {
+            let give_up = over;
+            over = give_up || P::park_until(state, CONTENDED, end);
+            give_up
+        })
+    }
+}
+
+// SAFETY: as for `Patient`.
+unsafe impl<P: TimedParker, const SPINS: u32, R: Relax> Timed for FutexLock<P, SPINS, R> {
+    unsafe fn lock_until(&self, _slot: &(), mut expired: impl FnMut() -> bool) -> bool {
+        self.try_acquire()
+            || self.lock_or_give_up(|state| {
+                if expired() {
+                    return true;
+                }
+                match P::after(SLICE) {
+                    Some(end) => drop(P::park_until(state, CONTENDED, end)),
+                    None => P::park(state, CONTENDED),
+                }
+                false
+            })
     }
 }

@@ -21,7 +21,9 @@
 //! | `ticket_two_lines` | [`TwoLineTicketLock`] | FIFO | spins | no | 256 | 0 | variant |
 //! | `anderson` | [`AndersonLock`] | FIFO | spins | no | 16640 | 0 | variant |
 //! | `mcs` | [`McsLock`] | FIFO | spins | no | 8 | 128 | variant |
+//! | `mcs_try` | [`McsTryLock`] | FIFO | spins | no | 8 | 128 | variant |
 //! | `mcs_k42` | [`K42Lock`] | FIFO | spins | no | 16 | 0 | variant |
+//! | `qspin` | [`QSpinLock`] | FIFO | spins | no | 4 | 0 | variant |
 //! | `clh` | [`ClhLock`] | FIFO | spins | no | 8 | 16 | variant |
 //! | `cohort_bo_mcs` | [`CohortLock`] | bounded | spins | yes | 640 | 256 | variant |
 //! | `cohort_ticket` | [`CohortLock`] | bounded | spins | yes | 8320 | 8 | variant |
@@ -32,7 +34,9 @@
 //! | `futex` | [`FutexLock`] | none | blocks | no | 4 | 0 | variant |
 //! | `parking` | [`ParkingLock`] | none | blocks | no | 1 | 0 | variant |
 //! | `parking_fair` | [`ParkingLock`] | eventual | blocks | no | 1 | 0 | variant |
+//! | `ticket_park` | [`TicketParkLock`] | FIFO | blocks | no | 40 | 0 | variant |
 //! | `mcs_park` | [`McsParkLock`] | FIFO | blocks | no | 8 | 128 | variant |
+//! | `rw_futex` | [`RwFutexLock`] | none | blocks | no | 8 | 0 | variant |
 //! | `tas_neighbour` | [`TasNeighbourLock`] | none | spins | no | 16 | 0 | control |
 //!
 //! There is no TWA lock and no Reciprocating lock here, though both would rank high: the first is
@@ -48,7 +52,8 @@
 //!
 //! # Use
 //! [`Mutex`] is the safe face, [`PoisonMutex`] one that remembers panics. [`Checked`] finds misuse of
-//! any lock, [`Pooled`] gives guards to those with slots, `LockApi` (feature `lock_api`) carries it into the crate of that name. [`RawLock`] is what drivers and builders of other locks use.
+//! any lock, [`Pooled`] and [`Tls`] give guards to those with slots, `LockApi` (feature `lock_api`)
+//! carries it into the crate of that name. [`RawLock`] is what drivers and builders of other locks use.
 //! [`for_each_lock!`] enumerates the table, and [`conformance!`] (feature `std`) runs the suite
 //! that every row passes over a lock of yours.
 //!
@@ -67,6 +72,7 @@ mod anderson;
 mod array;
 mod backoff;
 mod barrier;
+mod barrier_dissemination;
 #[cfg(feature = "std")]
 mod checked;
 #[cfg(feature = "std")]
@@ -76,6 +82,7 @@ mod condvar;
 #[cfg(feature = "std")]
 pub mod conformance;
 pub mod contract;
+mod cpu_rest;
 mod futex;
 mod hmcs;
 pub mod hot;
@@ -91,6 +98,7 @@ mod lot;
 mod mcs;
 mod mcs_k42;
 mod mcs_park;
+mod mcs_try;
 mod mutex;
 mod null;
 mod once;
@@ -99,9 +107,12 @@ mod parking;
 mod poison;
 #[cfg(feature = "std")]
 mod pooled;
+mod process_nodes;
+mod qspin;
 mod queue_node;
 mod relax;
 mod rw_big_reader;
+mod rw_futex;
 mod rw_phase_fair;
 mod rw_spin;
 mod rwlock;
@@ -112,8 +123,13 @@ pub mod sync;
 mod tas;
 mod tas_neighbour;
 mod ticket;
+mod ticket_park;
 mod ticket_proportional;
 mod ticket_two_lines;
+#[cfg(feature = "std")]
+mod tls;
+#[cfg(feature = "std")]
+mod tls_slots;
 mod topology;
 mod ttas;
 mod variants;
@@ -123,6 +139,7 @@ mod yielding;
 pub use anderson::AndersonLock;
 pub use backoff::{Exponential, Proportional, RelaxBehind};
 pub use barrier::SpinBarrier;
+pub use barrier_dissemination::{DisseminationBarrier, Party};
 #[cfg(feature = "std")]
 pub use checked::Checked;
 #[cfg(feature = "std")]
@@ -130,9 +147,10 @@ pub use clh::{ClhLock, ClhSlot};
 pub use cohort::{CohortLock, CohortSlot};
 pub use condvar::Condvar;
 pub use contract::{
-    ConstInit, Fairness, HasWaiters, Properties, RawLock, RawRwLock, ThreadOblivious, Timed,
-    TryLock, Waiting,
+    ConstInit, Fairness, HasWaiters, Patient, Properties, RawLock, RawRwLock, ThreadOblivious,
+    Timed, TryLock, Waiting,
 };
+pub use cpu_rest::{Mwaitx, Tpause, Wfe};
 pub use futex::FutexLock;
 pub use hmcs::{HmcsLock, HmcsSlot};
 pub use hot::{HotField, HotFields, Role, Sharing};
@@ -147,16 +165,20 @@ pub use lot::{Found, Lot, Parking};
 pub use mcs::{McsLock, McsSlot};
 pub use mcs_k42::K42Lock;
 pub use mcs_park::{McsParkLock, McsParkSlot};
+pub use mcs_try::{McsTryLock, McsTrySlot};
 pub use mutex::{Mutex, MutexGuard};
 pub use null::NullLock;
 pub use once::{Lazy, OnceValue};
-pub use parker::Parker;
+pub use parker::{Parker, TimedParker};
 pub use parking::ParkingLock;
 pub use poison::{PoisonMutex, Poisoned};
 #[cfg(feature = "std")]
 pub use pooled::Pooled;
+pub use process_nodes::ProcessNodes;
+pub use qspin::{QSpinLock, QueueNode, QueueNodes};
 pub use relax::{Relax, Spin};
 pub use rw_big_reader::{ReaderPlace, RwBigReaderLock};
+pub use rw_futex::RwFutexLock;
 pub use rw_phase_fair::RwPhaseFairLock;
 pub use rw_spin::{PreferReaders, PreferWriters, Preference, RwSpinLock};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
@@ -165,8 +187,11 @@ pub use seqlock::SeqLock;
 pub use tas::TasLock;
 pub use tas_neighbour::TasNeighbourLock;
 pub use ticket::TicketLock;
+pub use ticket_park::TicketParkLock;
 pub use ticket_proportional::ProportionalTicketLock;
 pub use ticket_two_lines::TwoLineTicketLock;
+#[cfg(feature = "std")]
+pub use tls::Tls;
 pub use topology::{CpuBlocks, OneGroup, Topology};
 pub use ttas::TtasLock;
 #[cfg(feature = "std")]

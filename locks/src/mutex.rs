@@ -3,9 +3,10 @@
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 
 use crate::condvar::Condvar;
-use crate::contract::{ConstInit, Fairness, RawLock, Timed, TryLock};
+use crate::contract::{ConstInit, Fairness, Patient, RawLock, Timed, TryLock};
 use crate::parker::Parker;
 use crate::sync::cell::UnsafeCell;
 
@@ -109,6 +110,17 @@ impl<T: ?Sized, L: RawLock> Mutex<T, L> {
         taken.then(|| self.visit(&slot, f))
     }
 
+    /// As [`with`](Self::with), unless the lock stays taken for so long: then `None`.
+    pub fn with_for<R>(&self, patience: Duration, f: impl FnOnce(&mut T) -> R) -> Option<R>
+    where
+        L: Patient,
+    {
+        let slot = L::Slot::default();
+        // SAFETY: as in `with`.
+        let taken = unsafe { self.lock.lock_for(&slot, patience) };
+        taken.then(|| self.visit(&slot, f))
+    }
+
     /// Runs `f` on the value and lets go; the caller has taken the lock with this slot, a local.
     fn visit<R>(&self, slot: &L::Slot, f: impl FnOnce(&mut T) -> R) -> R {
         struct Unlock<'a, L: RawLock> {
@@ -152,6 +164,29 @@ impl<T: ?Sized, L: RawLock<Slot = ()>> Mutex<T, L> {
     {
         // SAFETY: as in `lock`.
         let taken = unsafe { self.lock.try_lock(&()) };
+        taken.then(|| MutexGuard { mutex: self, not_send: PhantomData })
+    }
+
+    /// Takes the lock unless it stays taken for so long.
+    ///
+    /// ```
+    /// # #[cfg(all(feature = "libc", target_os = "linux"))] {
+    /// use locks::{FutexLock, LinuxFutex, Mutex};
+    /// use std::time::Duration;
+    /// static TOTAL: Mutex<u64, FutexLock<LinuxFutex>> = Mutex::new(0);
+    /// let held = TOTAL.lock();
+    /// let other = std::thread::spawn(|| TOTAL.lock_for(Duration::from_millis(5)).is_none());
+    /// assert!(other.join().unwrap());
+    /// # drop(held);
+    /// # }
+    /// ```
+    #[inline]
+    pub fn lock_for(&self, patience: Duration) -> Option<MutexGuard<'_, T, L>>
+    where
+        L: Patient,
+    {
+        // SAFETY: as in `lock`.
+        let taken = unsafe { self.lock.lock_for(&(), patience) };
         taken.then(|| MutexGuard { mutex: self, not_send: PhantomData })
     }
 }

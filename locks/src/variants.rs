@@ -29,7 +29,9 @@ macro_rules! __lock_rows {
             ticket_two_lines => $crate::TwoLineTicketLock, variant;
             anderson => $crate::AndersonLock, variant;
             mcs => $crate::McsLock, variant;
+            mcs_try => $crate::McsTryLock, variant;
             mcs_k42 => $crate::K42Lock, variant;
+            qspin => $crate::QSpinLock<$crate::ProcessNodes>, variant;
             $($rows_of_std)*
             cohort_bo_mcs => $crate::CohortLock<
                 $crate::TtasLock<$crate::Exponential>,
@@ -84,7 +86,9 @@ macro_rules! __lock_rows_of_the_os {
             futex => $crate::FutexLock<$crate::LinuxFutex>, variant;
         parking => $crate::ParkingLock<$crate::LinuxLot>, variant;
         parking_fair => $crate::ParkingLock<$crate::LinuxLot, 16>, variant;
+        ticket_park => $crate::TicketParkLock<$crate::LinuxFutex>, variant;
         mcs_park => $crate::McsParkLock<$crate::LinuxFutex>, variant;
+        rw_futex => $crate::RwFutexLock<$crate::LinuxFutex>, variant;
         ] }
     };
 }

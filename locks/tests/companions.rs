@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use locks::{
-    Condvar, FutexLock, Lazy, LinuxFutex, Mutex, OnceValue, Semaphore, SpinBarrier, TicketLock,
-    TooManyPermits, Yield,
+    Condvar, DisseminationBarrier, FutexLock, Lazy, LinuxFutex, Mutex, OnceValue, Semaphore,
+    SpinBarrier, TicketLock, TooManyPermits, Yield,
 };
 
 type Futex = FutexLock<LinuxFutex>;
@@ -114,6 +114,34 @@ fn nobody_passes_a_barrier_early() {
         let barrier = <SpinBarrier>::new(alone);
         assert!(barrier.wait() && barrier.wait());
     }
+}
+
+#[test]
+fn nobody_passes_a_dissemination_barrier_early() {
+    fn of<const THREADS: usize>() {
+        let barrier = DisseminationBarrier::<THREADS, Yield>::new();
+        let arrivals = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for rank in 0..THREADS {
+                let mut party = barrier.join().unwrap_or_else(|| panic!("no place for {rank}"));
+                let arrivals = &arrivals;
+                scope.spawn(move || {
+                    for round in 1..=100 {
+                        arrivals.fetch_add(1, Ordering::Relaxed);
+                        party.wait();
+                        assert_eq!(arrivals.load(Ordering::Relaxed), THREADS as u32 * round);
+                        party.wait();
+                    }
+                });
+            }
+        });
+        assert!(barrier.join().is_none());
+    }
+    of::<1>();
+    of::<2>();
+    of::<3>();
+    of::<5>();
+    of::<8>();
 }
 
 #[test]

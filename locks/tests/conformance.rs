@@ -25,6 +25,9 @@ mod adapters {
     type Checked = locks::Checked<locks::ClhLock>;
     locks::conformance!(pooled: Pooled);
     locks::conformance_try_lock!(pooled_tries: Pooled);
+    type Tls = locks::Tls<locks::McsLock>;
+    locks::conformance!(tls: Tls);
+    locks::conformance_try_lock!(tls_tries: Tls);
     locks::conformance!(checked: Checked);
     locks::conformance_try_lock!(checked_tries: Checked);
 }

@@ -19,6 +19,7 @@ fn shapes_are_as_documented() {
     let pair = align_of::<crossbeam_utils::CachePadded<u8>>();
     let pointer = size_of::<usize>();
     assert_eq!(shape::<locks::McsLock>(), [pointer, pointer, pair, pair]);
+    assert_eq!(shape::<locks::McsTryLock>(), [pointer, pointer, pair, pair]);
     assert_eq!(shape::<locks::TwoLineTicketLock>(), [2 * pair, pair, 0, 1]);
     assert_eq!(shape::<locks::AndersonLock<8>>(), [(2 + 8) * pair, pair, 0, 1]);
     assert_eq!(shape::<locks::K42Lock>(), [2 * pointer, pointer, 0, 1]);
@@ -36,9 +37,17 @@ fn shapes_are_as_documented() {
     assert_eq!(shape::<Cohort<locks::McsLock>>(), [(1 + 2 * 4) * pair, pair, 2 * pair, pair]);
     type Hmcs = locks::HmcsLock<locks::OneGroup, 2, 5>;
     assert_eq!(shape::<Hmcs>(), [(1 + 3 * 5 * 2) * pair, pair, 2 * pair, pair]);
+    assert_eq!(shape::<locks::QSpinLock<locks::ProcessNodes>>(), [4, 4, 0, 1]);
+    assert_eq!([size_of::<locks::QueueNode>(), align_of::<locks::QueueNode>()], [pair, pair]);
+    assert_eq!(size_of::<locks::DisseminationBarrier<5>>(), (1 + 5) * pair);
+    assert_eq!(size_of::<locks::Party<'_, 5>>(), pointer + 8);
     assert_eq!(shape::<locks::TasNeighbourLock>(), [2 * pointer, pointer, 0, 1]);
     #[cfg(all(feature = "libc", target_os = "linux"))]
     assert_eq!(shape::<locks::FutexLock<locks::LinuxFutex>>(), [4, 4, 0, 1]);
+    #[cfg(all(feature = "libc", target_os = "linux"))]
+    assert_eq!(shape::<locks::TicketParkLock<locks::LinuxFutex, 16>>(), [8 + 16 * 4, 4, 0, 1]);
+    #[cfg(all(feature = "libc", target_os = "linux"))]
+    assert_eq!(shape::<locks::RwFutexLock<locks::LinuxFutex>>(), [8, 4, 0, 1]);
     #[cfg(all(feature = "libc", target_os = "linux"))]
     assert_eq!(shape::<locks::ParkingLock<locks::LinuxLot>>(), [1, 1, 0, 1]);
     #[cfg(all(feature = "libc", target_os = "linux"))]

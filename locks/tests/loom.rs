@@ -78,6 +78,15 @@ mod stepped {
     #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
     pub(super) mod seqlock;
 }
+/// Threads of a model are none, so a slot is made for each acquisition.
+mod tls_slots {
+    pub(super) fn take<S: Default>() -> Box<S> {
+        Box::default()
+    }
+    pub(super) fn put_back<S>(slot: Box<S>) {
+        drop(slot);
+    }
+}
 mod sync {
     pub(super) mod atomic {
         pub(in super::super) use loom::sync::atomic::{
@@ -139,6 +148,9 @@ mod backoff;
 #[path = "../src/barrier.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod barrier;
+#[path = "../src/barrier_dissemination.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod barrier_dissemination;
 #[path = "../src/clh.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod clh;
@@ -166,6 +178,9 @@ mod mcs_k42;
 #[path = "../src/mcs_park.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod mcs_park;
+#[path = "../src/mcs_try.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod mcs_try;
 #[path = "../src/once.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod once;
@@ -178,6 +193,9 @@ mod parking;
 #[path = "../src/pooled.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod pooled;
+#[path = "../src/qspin.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod qspin;
 #[path = "../src/queue_node.rs"]
 mod queue_node;
 #[path = "../src/relax.rs"]
@@ -186,6 +204,9 @@ mod relax;
 #[path = "../src/rw_big_reader.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod rw_big_reader;
+#[path = "../src/rw_futex.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod rw_futex;
 #[path = "../src/rw_phase_fair.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod rw_phase_fair;
@@ -204,12 +225,18 @@ mod tas_neighbour;
 #[path = "../src/ticket.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ticket;
+#[path = "../src/ticket_park.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod ticket_park;
 #[path = "../src/ticket_proportional.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ticket_proportional;
 #[path = "../src/ticket_two_lines.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ticket_two_lines;
+#[path = "../src/tls.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod tls;
 #[path = "../src/ttas.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ttas;
@@ -236,8 +263,33 @@ impl lot::Parking for ModelLot {
     }
 }
 
+/// Two nodes, of which the threads after the first try the second first.
+struct ModelNodes;
+
+impl qspin::QueueNodes for ModelNodes {
+    fn nodes() -> &'static [qspin::QueueNode] {
+        &*NODES
+    }
+    fn begin() -> usize {
+        topology::NUMBER.with(|number| number.get().min(1))
+    }
+}
+
+/// One node: whoever comes second spins on the lock.
+struct OneNode;
+
+impl qspin::QueueNodes for OneNode {
+    fn nodes() -> &'static [qspin::QueueNode] {
+        &NODES[..1]
+    }
+    fn begin() -> usize {
+        7
+    }
+}
+
 loom::lazy_static! {
     static ref LOT: lot::Lot<ModelFutex> = lot::Lot::new();
+    static ref NODES: [qspin::QueueNode; 2] = core::array::from_fn(|_| qspin::QueueNode::new());
     static ref SLEEPERS: (loom::sync::Mutex<Sleepers>, loom::sync::Condvar) =
         (loom::sync::Mutex::new(Sleepers::default()), loom::sync::Condvar::new());
 }
@@ -279,6 +331,30 @@ unsafe impl parker::Parker for ModelFutex {
     }
 }
 
+// SAFETY: as for `Parker`; who is not woken while the others may run has waited too long, and is in
+// the list no more.
+unsafe impl parker::TimedParker for ModelFutex {
+    type Instant = ();
+
+    fn after(_patience: core::time::Duration) -> Option<()> {
+        Some(())
+    }
+    fn park_until(word: &sync::atomic::AtomicU32, expected: u32, (): ()) -> bool {
+        let mut sleepers = SLEEPERS.0.lock().unwrap();
+        if word.load(sync::atomic::Ordering::Relaxed) != expected {
+            return false;
+        }
+        sleepers.came += 1;
+        let own = (core::ptr::from_ref(word).addr(), sleepers.came);
+        sleepers.asleep.push(own);
+        drop(sleepers);
+        loom::thread::yield_now();
+        let mut sleepers = SLEEPERS.0.lock().unwrap();
+        let asleep = sleepers.asleep.iter().position(|&one| one == own);
+        asleep.map(|nth| sleepers.asleep.remove(nth)).is_some()
+    }
+}
+
 type Futex = futex::FutexLock<ModelFutex, 1>;
 type TtasBackoff = ttas::TtasLock<backoff::Exponential<1>>;
 type Anderson = anderson::AndersonLock<2>;
@@ -290,6 +366,12 @@ type RwSpin = rw_spin::RwSpinLock;
 type RwPhaseFair = rw_phase_fair::RwPhaseFairLock;
 type RwBigReader = rw_big_reader::RwBigReaderLock<ticket::TicketLock, topology::ByThread, 2>;
 type PooledMcs = pooled::Pooled<mcs::McsLock, 1>;
+type TlsMcs = tls::Tls<mcs::McsLock>;
+type QSpin = qspin::QSpinLock<ModelNodes>;
+type QSpinQueue = qspin::QSpinLock<ModelNodes, false>;
+type QSpinOneNode = qspin::QSpinLock<OneNode, false>;
+type RwFutex = rw_futex::RwFutexLock<ModelFutex, 0>;
+type TicketPark = ticket_park::TicketParkLock<ModelFutex, 2, 1>;
 type McsPark = mcs_park::McsParkLock<ModelFutex, 1>;
 type Parking = parking::ParkingLock<ModelLot, 0, 0>;
 type ParkingFair = parking::ParkingLock<ModelLot, 1, 0>;
@@ -356,12 +438,16 @@ mod models {
         ticket_two_lines crate::ticket_two_lines::TwoLineTicketLock, three threads at Some(5);
         anderson Anderson, three threads at Some(4);
         mcs crate::mcs::McsLock, three threads at Some(4);
+        mcs_try crate::mcs_try::McsTryLock, three threads at Some(3);
         mcs_k42 crate::mcs_k42::K42Lock, three threads at Some(3), [try_lock at Some(4)];
+        qspin QSpin, three threads at Some(3), [try_lock at Some(4)];
         clh crate::clh::ClhLock, three threads at Some(4);
         futex Futex, three threads at Some(3);
         rw_spin RwSpin, three threads at Some(3);
         rw_phase_fair RwPhaseFair, three threads at Some(3);
         rw_big_reader RwBigReader, three threads at Some(3);
+        rw_futex RwFutex, three threads at Some(3), [try_lock at Some(3)];
+        ticket_park TicketPark, three threads at Some(3);
         tas_neighbour crate::tas_neighbour::TasNeighbourLock, three threads at Some(4);
     }
 
@@ -374,6 +460,18 @@ mod models {
         }
     }
 
+    /// Without a pending waiter, so that three threads make a queue; and with too few nodes.
+    mod qspin_queue {
+        use super::*;
+        models! {
+            qspin QSpinQueue, three threads at Some(3), [try_lock at Some(4)];
+        }
+        #[test]
+        fn too_few_nodes() {
+            model::<QSpinOneNode>("qspin, one node", 3, 1, Some(2));
+        }
+    }
+
     /// A writer and two readers.
     mod shared {
         use super::*;
@@ -381,6 +479,7 @@ mod models {
             rw_spin RwSpin, three threads at Some(2);
             rw_phase_fair RwPhaseFair, three threads at Some(2);
             rw_big_reader RwBigReader, three threads at Some(2);
+            rw_futex RwFutex, three threads at Some(2);
         }
         mod rw_spin_prefers_readers {
             use super::*;
@@ -406,6 +505,7 @@ mod models {
         use super::*;
         models! {
             pooled PooledMcs, three threads at Some(3), [try_lock at Some(4)];
+            tls TlsMcs, three threads at Some(3), [try_lock at Some(4)];
         }
     }
 
@@ -415,6 +515,8 @@ mod models {
         timed_models! {
             ttas crate::ttas::TtasLock, three threads at Some(3);
             clh crate::clh::ClhLock, three threads at Some(3);
+            mcs_try crate::mcs_try::McsTryLock, three threads at Some(2);
+            futex Futex, three threads at Some(2);
         }
     }
 

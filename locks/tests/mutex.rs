@@ -81,6 +81,55 @@ fn ticket_numbers_wrap() {
 
 #[test]
 #[cfg(feature = "std")]
+fn slots_of_threads_nest_are_forgotten_and_outlive_their_thread() {
+    use locks::{ClhLock, Tls};
+    let queues = [(); 12].map(|()| Mutex::<u32, Tls<McsLock>>::new(0));
+    let other = Mutex::<u32, Tls<ClhLock>>::new(0);
+    for _ in 0..3 {
+        // More at once than a thread keeps, of two kinds, let go in another order.
+        let mut guards: Vec<_> = queues.iter().map(Mutex::lock).collect();
+        *other.lock() += 1;
+        guards.iter_mut().for_each(|guard| **guard += 1);
+        guards.swap(0, 7);
+    }
+    std::thread::scope(|scope| {
+        // The thread ends while the queue names its slot.
+        scope.spawn(|| std::mem::forget(queues[0].lock())).join().unwrap();
+    });
+    assert!(queues[0].try_lock().is_none() && queues[1].try_lock().is_some());
+    assert!(queues.into_iter().all(|queue| queue.into_inner() == 3) && other.into_inner() == 3);
+}
+
+#[test]
+#[cfg(feature = "std")]
+fn a_destructor_of_a_thread_local_may_lock() {
+    use locks::Tls;
+    static ENDED: Mutex<u32, Tls<McsLock>> = Mutex::new(0);
+    struct AtTheEnd;
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            *ENDED.lock() += 1;
+        }
+    }
+    thread_local! {
+        static END: AtTheEnd = const { AtTheEnd };
+    }
+    for first in [true, false] {
+        std::thread::spawn(move || {
+            if first {
+                END.with(|_| ());
+            }
+            drop(ENDED.lock()); // registers the thread's slots before or after `END`
+            END.with(|_| ());
+        })
+        .join()
+        .unwrap();
+    }
+    assert_eq!(*ENDED.lock(), 2);
+}
+
+#[test]
+#[cfg(feature = "std")]
 fn a_forgotten_guard_of_a_queue_lock_may_be_moved() {
     use locks::Pooled;
     let mutex = Mutex::<u8, Pooled<McsLock>>::new(3);

@@ -12,6 +12,9 @@ use locks::{
 
 type BigReader = RwBigReaderLock<TicketLock, OneGroup, 2>;
 
+#[cfg(all(feature = "libc", target_os = "linux"))]
+type Futex = locks::RwFutexLock<locks::LinuxFutex, 0>;
+
 /// Three readers meet inside: a lock that lets one in at a time never ends.
 fn readers_meet<L: RawRwLock + Default>() {
     let lock = RwLock::<u64, L>::with_lock(L::default(), 5);
@@ -127,6 +130,11 @@ each! {
     big_reader BigReader;
 }
 
+#[cfg(all(feature = "libc", target_os = "linux"))]
+each! {
+    futex Futex;
+}
+
 #[test]
 fn guards_share_and_exclude() {
     let lock = RwLock::<u8, RwSpinLock>::new(1);
@@ -149,6 +157,39 @@ fn one_reader_too_many_is_refused() {
         assert_eq!(entered, more, "{inside} inside");
         assert!(lock.try_write().is_none());
     }
+}
+
+#[test]
+#[cfg(all(feature = "libc", target_os = "linux"))]
+fn one_sleeping_reader_too_many_is_refused() {
+    const TOP: u32 = (1 << 17) - 1;
+    for (inside, more) in [(TOP, 0), (TOP - 1, 1), (TOP - 2, 2)] {
+        let lock = RwLock::<(), _>::with_lock(Futex::with_readers(inside), ());
+        let entered = (0..3).filter(|_| lock.try_read().map(std::mem::forget).is_some()).count();
+        assert_eq!(entered, more, "{inside} inside");
+        assert!(lock.try_write().is_none());
+    }
+}
+
+#[test]
+#[cfg(all(feature = "libc", target_os = "linux"))]
+fn readers_do_not_pass_a_writer_that_waits() {
+    let lock = RwLock::<u32, Futex>::new(0);
+    let first = lock.read();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| *lock.write() += 1);
+        while lock.try_read().is_some() {
+            thread::yield_now(); // the writer has not come yet
+        }
+        let reader = scope.spawn(|| *lock.read());
+        for _ in 0..100 {
+            assert!(lock.try_read().is_none(), "a reader passed the writer");
+            thread::yield_now();
+        }
+        drop(first);
+        writer.join().unwrap();
+        assert_eq!(reader.join().unwrap(), 1, "the reader was before the writer");
+    });
 }
 
 #[test]

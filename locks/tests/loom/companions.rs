@@ -133,6 +133,50 @@ mod barrier {
     }
 }
 
+mod barrier_dissemination {
+    use super::*;
+    use crate::barrier_dissemination::DisseminationBarrier;
+
+    fn what_was_done_before_is_seen_after<const THREADS: usize>(rounds: u64) {
+        explore_alike(
+            "dissemination barrier",
+            THREADS,
+            Some(2),
+            || {
+                let barrier = <DisseminationBarrier<THREADS>>::new();
+                Arc::new((barrier, [0; THREADS].map(UnsafeCell::new)))
+            },
+            move |shared, number| {
+                let mut party = shared.0.join().unwrap();
+                for round in 1..=rounds {
+                    // SAFETY: each thread writes its own, between two waits.
+                    shared.1[number].with_mut(|value| unsafe { *value = round });
+                    party.wait();
+                    for other in 0..THREADS {
+                        // SAFETY: all have written, and nobody writes before the next wait.
+                        let seen = shared.1[other].with(|value| unsafe { *value });
+                        assert_eq!(seen, round);
+                    }
+                    if rounds > 1 {
+                        party.wait();
+                    }
+                }
+            },
+            |shared| assert!(shared.0.join().is_none()),
+        );
+    }
+
+    #[test]
+    fn two_threads_twice() {
+        what_was_done_before_is_seen_after::<2>(2);
+    }
+
+    #[test]
+    fn three_threads() {
+        what_was_done_before_is_seen_after::<3>(1);
+    }
+}
+
 mod once {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
