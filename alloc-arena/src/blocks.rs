@@ -173,7 +173,7 @@ impl<B: Backing, W, const BLOCK: usize> Blocks<B, W, BLOCK> {
     /// The number of the block that begins at `block`, if one does.
     pub(crate) fn number_of(&self, block: NonNull<u8>) -> Option<usize> {
         let offset = block.addr().get().wrapping_sub(self.first.addr().get());
-        (offset / BLOCK < self.count && offset % BLOCK == 0).then_some(offset / BLOCK)
+        (offset / BLOCK < self.count && offset.is_multiple_of(BLOCK)).then_some(offset / BLOCK)
     }
 
     /// Reports where the region lies now.

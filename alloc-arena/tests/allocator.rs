@@ -82,24 +82,33 @@ fn the_last_block_comes_back_and_others_do_not() {
     check(&up, &|| up.used());
 }
 
+fn byte(block: NonNull<u8>, at: usize) -> *mut u8 {
+    block.as_ptr().wrapping_add(at)
+}
+
 /// Every step of sizes, grown and shrunk, with another block behind it or not.
 fn contents_survive_every_resize<A: Allocator + Copy>(arena: A, last: bool) {
     for (from, to) in [(1, 2), (8, 40), (16, 16), (40, 8), (33, 1), (64, 64), (5, 90)] {
         for align in [1, 8, 64] {
             let (old, new) = (layout(from, 8), layout(to, align));
             let block: NonNull<u8> = arena.allocate(old).unwrap().cast();
-            // SAFETY: as long.
-            (0..from).for_each(|at| unsafe { block.add(at).write(at as u8 + 1) });
+            for at in 0..from {
+                // SAFETY: inside the block.
+                unsafe { byte(block, at).write(at as u8 + 1) };
+            }
             let behind = (!last).then(|| arena.allocate(layout(8, 8)).unwrap());
-            // SAFETY: allocated above; the sizes are on the right sides.
-            let moved = unsafe {
-                if to >= from { arena.grow(block, old, new) } else { arena.shrink(block, old, new) }
+            let moved = if to >= from {
+                // SAFETY: allocated above, and not smaller now.
+                unsafe { arena.grow(block, old, new) }
+            } else {
+                // SAFETY: allocated above, and smaller now.
+                unsafe { arena.shrink(block, old, new) }
             };
             let moved: NonNull<u8> = moved.unwrap().cast();
             assert_eq!(moved.addr().get() % align, 0);
             for at in 0..from.min(to) {
                 // SAFETY: written above and moved along.
-                assert_eq!(unsafe { moved.add(at).read() }, at as u8 + 1, "{from} to {to}");
+                assert_eq!(unsafe { byte(moved, at).read() }, at as u8 + 1, "{from} to {to}");
             }
             if let Some(behind) = behind {
                 // SAFETY: allocated above.

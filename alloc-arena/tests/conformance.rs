@@ -211,7 +211,7 @@ impl<const BUG: u8> Handle for BrokenHandle<'_, BUG> {
         match self.last.get() {
             Some(last) if BUG == TWICE && self.calls.get() % 9 == 0 => return Ok(last),
             // SAFETY: a block of the pool; broken on purpose, but memory all the same.
-            Some(last) if BUG == SCRIBBLES => unsafe { last.add(60).write(0) },
+            Some(last) if BUG == SCRIBBLES => unsafe { last.as_ptr().wrapping_add(60).write(0) },
             _ => {}
         }
         let block = self.inner.try_get()?;
