@@ -1,12 +1,13 @@
 //! The workload of an arena: each thread allocates from one of its own, writes to the block, and
-//! resets the arena when all of it is handed out.
+//! resets the arena when all of it is handed out. Arenas that threads can share, and pools, have
+//! workloads of their own, in files beside this one.
 //!
 //! One file for the crate's benchmark and for the program, which include it by `#[path]`.
 
 use core::alloc::Layout;
 use std::sync::{Arc, Mutex};
 
-use alloc_arena::{Arena, Frees, HotFields, Map, Placement, Request};
+use alloc_arena::{Arena, Frees, HotFields, Map, Place, Placement, Properties, Request};
 use harness::layout::Object;
 use harness::memory::Policy;
 use harness::native::{Conditions, Experiment};
@@ -15,6 +16,11 @@ use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
 use harness::workload::Memory;
+
+#[path = "pool_case.rs"]
+pub(crate) mod pools;
+#[path = "shared_case.rs"]
+mod shared;
 
 harness::described!(described, alloc_arena);
 
@@ -100,23 +106,22 @@ impl<A: Arena + HotFields + Map + Send> Work for Allocating<A> {
 }
 
 /// Turns the thread's memory policy into a wish of the arena.
-fn request<A: Arena>(policy: &Policy, memory: Memory) -> Result<Request, Unavailable> {
+fn request(policy: &Policy, memory: Memory, numa_bound: bool) -> Result<Request, Unavailable> {
     if memory == Memory::Local {
         // Where the row cannot place its pages, or may not, that shows in its placement.
         return Ok(match policy {
             Policy::Prefer(node) | Policy::Node(node) => Request::on_node(*node),
-            Policy::FirstTouch | Policy::Interleave(_) => Request::new(),
+            Policy::Interleave(_) => Request::interleaved(),
+            Policy::FirstTouch => Request::new(),
         });
     }
-    if !A::PROPERTIES.numa_bound {
+    if !numa_bound {
         return Err(Unavailable::because("not_numa_bound", "this arena cannot choose a node"));
     }
     match policy {
         Policy::Prefer(node) | Policy::Node(node) => Ok(Request::on_node(*node).strict()),
         Policy::FirstTouch => Ok(Request::new()),
-        Policy::Interleave(_) => {
-            Err(Unavailable::because("no_interleave", "arenas lie on one node each"))
-        }
+        Policy::Interleave(_) => Ok(Request::interleaved().strict()),
     }
 }
 
@@ -139,9 +144,12 @@ where
             format!("{} bytes do not fit", layout.size()),
         ));
     }
+    if A::PROPERTIES.thread_safe {
+        return shared::experiment::<A>(conditions, layout, blocks);
+    }
     let placements = Arc::new(Mutex::new(Vec::new()));
     let work = |policy: &Policy| -> Result<Box<dyn Work>, Unavailable> {
-        let request = request::<A>(policy, workload.memory)?;
+        let request = request(policy, workload.memory, A::PROPERTIES.numa_bound)?;
         let refused =
             |error: &dyn core::fmt::Display| Unavailable::because("not_mapped", error.to_string());
         let arena = A::map(bytes, &request).map_err(|error| refused(&error))?;
@@ -192,8 +200,8 @@ fn placement_facts(placements: &[Placement]) -> Vec<(&'static str, Metric)> {
         placement.pages.as_ref().map(count).map_err(ToString::to_string)
     };
     let on_node = |placement: &Placement| match placement.requested {
-        Some(node) => pages(placement, &|pages| pages.on(node)),
-        None => Err("no node was asked for".to_owned()),
+        Place::Node(node) => pages(placement, &|pages| pages.on(node)),
+        _ => Err("no node was asked for".to_owned()),
     };
     let verified = |placement: &Placement| match &placement.unverified {
         None => Ok(1),
@@ -213,14 +221,17 @@ fn placement_facts(placements: &[Placement]) -> Vec<(&'static str, Metric)> {
 
 /// Gives what the type states about itself, by name.
 pub(crate) fn properties<A: Arena>() -> Vec<(&'static str, String)> {
+    stated(A::PROPERTIES, size_of::<A>())
+}
+
+fn stated(stated: Properties, bytes: usize) -> Vec<(&'static str, String)> {
     let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
-    let stated = A::PROPERTIES;
     vec![
         ("memory", stated.memory.to_string()),
         ("numa_bound", yes(stated.numa_bound)),
         ("frees", stated.frees.to_string()),
         ("thread_safe", yes(stated.thread_safe)),
         ("runs_drop", yes(stated.runs_drop)),
-        ("bytes", size_of::<A>().to_string()),
+        ("bytes", bytes.to_string()),
     ]
 }

@@ -14,12 +14,23 @@ macro_rules! rows {
     }),*] };
 }
 
+macro_rules! pool_rows {
+    ($($id:ident => $pool:ty, $kind:ident;)*) => { [$(Row {
+        primitive: "alloc-arena",
+        id: stringify!($id),
+        kind: stringify!($kind),
+        make: case::pools::experiment::<$pool>,
+    }),*] };
+}
+
 /// Gives every row to the bench target `target`.
 pub(crate) fn benches(target: &'static str) -> Benches {
+    let mut rows: Vec<Row> = alloc_arena::for_each_arena!(rows);
+    rows.extend(alloc_arena::for_each_pool!(pool_rows));
     Benches {
         package: env!("CARGO_PKG_NAME"),
         target,
-        rows: alloc_arena::for_each_arena!(rows),
+        rows,
         features: &[("alloc", cfg!(feature = "alloc")), ("memmap2", cfg!(feature = "memmap2"))],
     }
 }

@@ -175,6 +175,51 @@ impl<B: Backing> Bump<B> {
         Ok(unsafe { NonNull::new_unchecked(start.as_ptr().with_addr(block)) })
     }
 
+    /// Whether `block` was cut after all others that are out. It has some bytes.
+    #[cfg(feature = "allocator-api2")]
+    fn is_last(&self, block: NonNull<u8>) -> bool {
+        block.addr().get() == self.origin().wrapping_add(self.finger.get())
+    }
+
+    /// Takes the last block back; others stay out.
+    ///
+    /// # Safety
+    /// `block` was cut for `layout` by this arena and is not used any more.
+    #[cfg(feature = "allocator-api2")]
+    pub(crate) unsafe fn give_back_last(&self, block: NonNull<u8>, layout: Layout) {
+        if layout.size() > 0 && self.is_last(block) {
+            // By I2 the next block starts there, or behind what alignment cost.
+            self.finger.set(self.finger.get() + layout.size());
+        }
+    }
+
+    /// Cuts the last block anew for another layout and moves the contents, which may overlap; `None`,
+    /// and nothing was done, if it is not the last or there is no room.
+    ///
+    /// # Safety
+    /// `block` was cut for the first layout by this arena, and is not used any more if that worked.
+    #[cfg(feature = "allocator-api2")]
+    pub(crate) unsafe fn recut_last(
+        &self,
+        block: NonNull<u8>,
+        [old, new]: [Layout; 2],
+    ) -> Option<NonNull<u8>> {
+        if old.size() == 0 || new.size() == 0 || !self.is_last(block) {
+            return None;
+        }
+        let (start, origin) = (self.backing.region().cast::<u8>(), self.origin());
+        // A block that shrinks stays within itself.
+        let lowest = if new.size() < old.size() { block } else { start };
+        let room = bump(lowest.addr().get(), block.addr().get() + old.size(), new)?;
+        self.finger.set(room.wrapping_sub(origin));
+        // SAFETY: `room` is not below the region's start, which is not null.
+        let room = unsafe { NonNull::new_unchecked(start.as_ptr().with_addr(room)) };
+        // SAFETY: both are as long and the arena's; all bytes between belonged to the block or to
+        // nobody (I2).
+        unsafe { block.copy_to(room, old.size().min(new.size())) };
+        Some(room)
+    }
+
     /// Hands out a block for `layout`; its bytes are not initialised. It is the caller's until
     /// the arena is reset, moved or dropped. No bytes cost nothing and always succeed.
     ///

@@ -21,7 +21,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use crate::contract::{Arena, Map};
-use crate::request::Request;
+use crate::request::{Place, Request};
 
 /// Bytes of the arenas that the suite maps.
 pub const BYTES: usize = 32 << 10;
@@ -31,7 +31,7 @@ const NO_NODE: u32 = 30_000;
 
 /// What an arena did that its contract forbids.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation(String);
+pub struct Violation(pub(crate) String);
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,7 +39,7 @@ impl fmt::Display for Violation {
     }
 }
 
-fn violation<T>(text: String) -> Result<T, Violation> {
+pub(crate) fn violation<T>(text: String) -> Result<T, Violation> {
     Err(Violation(text))
 }
 
@@ -276,7 +276,7 @@ pub fn wishes_are_met_or_noted<A: Arena + Map>() -> Result<(), Violation> {
         if placement.fallbacks.is_empty() && (!A::PROPERTIES.numa_bound || node == NO_NODE) {
             return violation(format!("nothing says why not node {node}: {placement:?}"));
         }
-        if placement.requested != Some(node) {
+        if placement.requested != Place::Node(node) {
             return violation(format!("the wish for node {node} is forgotten: {placement:?}"));
         }
         let Ok(strict) = A::map(BYTES, &request.strict()) else { continue };

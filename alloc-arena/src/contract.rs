@@ -18,7 +18,9 @@ use super::request::Request;
 /// - its bytes may be read (once written) and written through the pointer;
 /// - it overlaps no other such block and no memory that anybody else uses.
 ///
-/// A block of no bytes has an aligned, non-null address and nothing else.
+/// A block of no bytes has an aligned, non-null address and nothing else. With
+/// [`Properties::thread_safe`] threads may share a reference to the arena, and all this holds of
+/// blocks that they take at the same time.
 pub unsafe trait Arena {
     /// What the arena is and is not.
     const PROPERTIES: Properties;
@@ -31,6 +33,17 @@ pub unsafe trait Arena {
 
     /// Takes every block back at once. Runs no destructors.
     fn reset(&mut self);
+
+    /// Takes every block back while other threads may be allocating, and says so; `false`, and
+    /// nothing is done, in arenas that cannot.
+    ///
+    /// # Safety
+    /// From now until the next [`reset`](Self::reset), blocks that are handed out may overlap those
+    /// handed out before this call returned: the caller uses none of them as memory of its own.
+    /// Drivers that measure an arena write to blocks by atomic stores and forget them.
+    unsafe fn reset_shared(&self) -> bool {
+        false
+    }
 
     /// Bytes that the arena can hand out when it is empty and nothing is lost to alignment.
     fn capacity(&self) -> usize;

@@ -57,6 +57,8 @@ pub struct Heap {
 
 // SAFETY: the block is owned and the global allocator serves every thread.
 unsafe impl Send for Heap {}
+// SAFETY: a shared reference tells where the block is and reports about it, no more.
+unsafe impl Sync for Heap {}
 
 impl Map for Heap {
     fn map(bytes: usize, request: &Request) -> Result<Self, MapError> {

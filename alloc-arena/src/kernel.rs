@@ -114,20 +114,40 @@ pub(crate) fn policy_at(address: usize) -> Result<Policy, MapError> {
         (libc::MPOL_DEFAULT, _) => Policy::FirstTouch,
         (libc::MPOL_BIND, Some(node)) => Policy::Bind(node),
         (libc::MPOL_PREFERRED, Some(node)) => Policy::Preferred(node),
+        (libc::MPOL_INTERLEAVE, _) => Policy::Interleaved { nodes: nodes.len() },
         (mode, _) => Policy::Other(mode),
     })
+}
+
+/// A policy that the kernel is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// On this node or nowhere.
+    Bind(u32),
+    /// On this node while it has room.
+    Preferred(u32),
+    /// In turn on these nodes.
+    Interleaved(NodeSet),
+}
+
+/// The node of the CPU on which the caller runs.
+pub(crate) fn current_node() -> Result<u32, MapError> {
+    let (mut cpu, mut node) = (0_u32, u32::MAX);
+    let nothing = ptr::null_mut::<c_void>();
+    // SAFETY: `cpu` and `node` are there to be written.
+    let returned = unsafe { libc::syscall(libc::SYS_getcpu, &raw mut cpu, &raw mut node, nothing) };
+    result("getcpu", returned).map(|()| node)
 }
 
 /// Gives all of `region` one policy, in one call, and reads it back at both ends.
 ///
 /// The region begins and ends with a page and belongs to the caller.
-pub(crate) fn bind(region: NonNull<[u8]>, policy: Policy) -> Result<(), MapError> {
-    let (mode, node) = match policy {
-        Policy::Bind(node) => (libc::MPOL_BIND, node),
-        Policy::Preferred(node) => (libc::MPOL_PREFERRED, node),
-        Policy::FirstTouch | Policy::Other(_) => return Err(MapError::Unsupported),
+pub(crate) fn bind(region: NonNull<[u8]>, policy: &Wanted) -> Result<(), MapError> {
+    let (mode, nodes) = match policy {
+        Wanted::Bind(node) => (libc::MPOL_BIND, NodeSet::of(*node)),
+        Wanted::Preferred(node) => (libc::MPOL_PREFERRED, NodeSet::of(*node)),
+        Wanted::Interleaved(nodes) => (libc::MPOL_INTERLEAVE, nodes.clone()),
     };
-    let nodes = NodeSet::of(node);
     // SAFETY: a policy changes no contents; `maxnode` - 1 bits of `nodes` are there to be read.
     let returned = unsafe {
         libc::syscall(
@@ -143,8 +163,12 @@ pub(crate) fn bind(region: NonNull<[u8]>, policy: Policy) -> Result<(), MapError
     result("mbind", returned)?;
     let first = region.addr().get();
     for address in [first, first + region.len() - 1] {
-        if policy_at(address)? != policy {
-            return Err(MapError::PolicyNotKept(node));
+        let (kept, on) = self::policy(address, MPOL_F_ADDR)?;
+        if kept != mode || !on.holds_as(&nodes) {
+            return Err(match policy {
+                Wanted::Bind(node) | Wanted::Preferred(node) => MapError::PolicyNotKept(*node),
+                Wanted::Interleaved(_) => MapError::InterleaveNotKept,
+            });
         }
     }
     Ok(())

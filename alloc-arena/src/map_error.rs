@@ -22,6 +22,15 @@ pub enum MapError {
     NodeWithoutMemory(u32),
     /// The kernel accepted the policy and reads another one back.
     PolicyNotKept(u32),
+    /// The kernel accepted that pages lie on all nodes in turn and reads another policy back.
+    InterleaveNotKept,
+    /// Pages do not lie on all nodes in turn although the policy was accepted.
+    NotEven {
+        /// Pages on the node that has most.
+        most: u64,
+        /// Pages on the node that has fewest.
+        least: u64,
+    },
     /// Pages are not on the node although the policy was accepted.
     NotOnNode {
         /// The node.
@@ -92,6 +101,15 @@ impl fmt::Display for MapError {
                 f,
                 "the kernel took the policy for node {node} but shows another; look for a cpuset \
                  change or a sandbox that answers for the kernel"
+            ),
+            Self::InterleaveNotKept => f.write_str(
+                "the kernel took the policy for all nodes in turn but shows another; look for a \
+                 cpuset change or a sandbox that answers for the kernel",
+            ),
+            Self::NotEven { most, least } => write!(
+                f,
+                "one node has {most} pages, another {least}; free memory there, or use \
+                 Mode::Advisory"
             ),
             Self::NotOnNode { node, pages } => write!(
                 f,

@@ -12,9 +12,10 @@ use core::ptr::NonNull;
 use memmap2::{MmapMut, MmapOptions};
 
 use super::kernel;
+use super::kernel::Wanted;
 use super::map_error::MapError;
-use super::placement::{Asked, Fallbacks, Placement, Policy};
-use super::request::{Mode, Request};
+use super::placement::{Asked, Fallbacks, Placement};
+use super::request::{Mode, Place, Request};
 
 /// The huge pages that are asked of the pool: 2 MiB.
 const HUGETLB_BITS: u8 = 21;
@@ -24,7 +25,7 @@ const HUGETLB_BITS: u8 = 21;
 pub(crate) struct Plan {
     /// Tries huge pages, of the pool and then transparent ones.
     pub(crate) huge: bool,
-    /// Meets the request for a node.
+    /// Meets the request for a place.
     pub(crate) bind: bool,
     /// Makes the pages present.
     pub(crate) populate: bool,
@@ -50,6 +51,8 @@ pub(crate) struct Mapping {
 
 // SAFETY: the pages are owned and belong to the process, not to a thread.
 unsafe impl Send for Mapping {}
+// SAFETY: a shared reference tells where the pages are and reports about them, no more.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps at least `bytes` bytes.
@@ -58,40 +61,53 @@ impl Mapping {
             return Err(MapError::Zero);
         }
         let mut fallbacks = Fallbacks::default();
-        let node = Self::node_to_bind(plan, request, &mut fallbacks)?;
+        let (request, wanted) = Self::to_bind(plan, *request, &mut fallbacks)?;
+        let (request, wanted) = (&request, wanted.as_ref());
         if plan.huge {
-            match Self::attempt(Kind::HugeTlb, plan, bytes, node, request, fallbacks) {
+            match Self::attempt(Kind::HugeTlb, plan, bytes, wanted, request, fallbacks) {
                 Ok(mapping) => return Ok(mapping),
                 Err(error) => request.settle(Asked::HugeTlb, error, &mut fallbacks)?,
             }
             let attempt =
                 kernel::transparent_bytes().ok_or(MapError::Unsupported).and_then(|size| {
                     let kind = Kind::Transparent { huge_bytes: size };
-                    Self::attempt(kind, plan, bytes, node, request, fallbacks)
+                    Self::attempt(kind, plan, bytes, wanted, request, fallbacks)
                 });
             match attempt {
                 Ok(mapping) => return Ok(mapping),
                 Err(error) => request.settle(Asked::Transparent, error, &mut fallbacks)?,
             }
         }
-        Self::attempt(Kind::Small, plan, bytes, node, request, fallbacks)
+        Self::attempt(Kind::Small, plan, bytes, wanted, request, fallbacks)
     }
 
-    /// Decides which node the kernel is asked for.
-    fn node_to_bind(
+    /// Decides what the kernel is asked for, and what is noted as the request: a local one names
+    /// the node that it was made on.
+    fn to_bind(
         plan: Plan,
-        request: &Request,
+        request: Request,
         fallbacks: &mut Fallbacks,
-    ) -> Result<Option<u32>, MapError> {
-        let Some(node) = request.wanted_node() else { return Ok(None) };
-        let checked = if plan.bind {
-            kernel::nodes().and_then(|nodes| nodes.check(node))
-        } else {
-            Err(MapError::Unsupported)
+    ) -> Result<(Request, Option<Wanted>), MapError> {
+        let place = request.wanted();
+        let decided = match place {
+            Place::Anywhere => return Ok((request, None)),
+            _ if !plan.bind => Err(MapError::Unsupported),
+            Place::Node(node) => Ok(Place::Node(node)),
+            Place::Local => kernel::current_node().map(Place::Node),
+            Place::Interleaved => Ok(Place::Interleaved),
         };
-        match checked {
-            Ok(()) => Ok(Some(node)),
-            Err(error) => request.settle(Asked::Node, error, fallbacks).map(|()| None),
+        let request = Request { place: decided.unwrap_or(place), ..request };
+        let wanted = decided.and_then(|place| {
+            let nodes = kernel::nodes()?;
+            match (place, request.mode) {
+                (Place::Node(node), Mode::Strict) => nodes.check(node).map(|()| Wanted::Bind(node)),
+                (Place::Node(node), _) => nodes.check(node).map(|()| Wanted::Preferred(node)),
+                _ => nodes.usable().map(Wanted::Interleaved),
+            }
+        });
+        match wanted {
+            Ok(wanted) => Ok((request, Some(wanted))),
+            Err(error) => request.settle(Asked::Node, error, fallbacks).map(|()| (request, None)),
         }
     }
 
@@ -101,19 +117,15 @@ impl Mapping {
         kind: Kind,
         plan: Plan,
         bytes: usize,
-        node: Option<u32>,
+        wanted: Option<&Wanted>,
         request: &Request,
         fallbacks: Fallbacks,
     ) -> Result<Self, MapError> {
         let mut mapping = Self::map(kind, bytes, request, fallbacks)?;
-        if let Some(node) = node {
-            let policy = match request.mode {
-                Mode::Strict => Policy::Bind(node),
-                Mode::Advisory | Mode::Off => Policy::Preferred(node),
-            };
-            if let Err(error) = kernel::bind(mapping.region, policy) {
-                mapping.settle(Asked::Node, error)?;
-            }
+        if let Some(policy) = wanted
+            && let Err(error) = kernel::bind(mapping.region, policy)
+        {
+            mapping.settle(Asked::Node, error)?;
         }
         if matches!(kind, Kind::Transparent { .. }) {
             kernel::advise_transparent(mapping.region)?;
@@ -126,7 +138,7 @@ impl Mapping {
         {
             mapping.settle(Asked::Lock, error)?;
         }
-        mapping.verify(kind, node)?;
+        mapping.verify(kind, wanted)?;
         Ok(mapping)
     }
 
@@ -217,7 +229,7 @@ impl Mapping {
     }
 
     /// Looks whether the pages are what and where they should be.
-    fn verify(&mut self, kind: Kind, node: Option<u32>) -> Result<(), MapError> {
+    fn verify(&mut self, kind: Kind, wanted: Option<&Wanted>) -> Result<(), MapError> {
         if matches!(kind, Kind::Transparent { .. }) {
             let huge = kernel::huge_bytes(self.region).unwrap_or(0) as usize;
             let lacking = self.region.len().saturating_sub(huge);
@@ -226,14 +238,21 @@ impl Mapping {
             }
         }
         // In the other modes the report says it, each time anew.
-        if let (Some(node), Mode::Strict) = (node, self.told.0.mode) {
-            let pages = kernel::count(self.region, self.page_bytes)?;
-            let all = (self.region.len() / self.page_bytes) as u64;
-            if pages.on(node) < all {
-                return Err(MapError::NotOnNode { node, pages: all - pages.on(node) });
+        let (Some(wanted), Mode::Strict) = (wanted, self.told.0.mode) else { return Ok(()) };
+        let pages = kernel::count(self.region, self.page_bytes)?;
+        let all = (self.region.len() / self.page_bytes) as u64;
+        match *wanted {
+            Wanted::Bind(node) | Wanted::Preferred(node) if pages.on(node) < all => {
+                Err(MapError::NotOnNode { node, pages: all - pages.on(node) })
             }
+            Wanted::Interleaved(ref nodes) => {
+                let huge_bytes = kernel::huge_bytes(self.region).unwrap_or(0);
+                let (most, least) = pages.extremes(nodes.len());
+                let even = pages.present() == all && pages.is_even(nodes.len(), huge_bytes);
+                if even { Ok(()) } else { Err(MapError::NotEven { most, least }) }
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     #[inline(always)]

@@ -47,9 +47,26 @@ impl NodeSet {
 
     /// Returns the only node of the set; `None` if there is none or another.
     pub(crate) fn only(&self) -> Option<u32> {
-        let ones: u32 = self.words.iter().map(|word| word.count_ones()).sum();
+        let ones = self.len();
         let word = self.words.iter().position(|&word| word != 0)?;
         (ones == 1).then(|| word as u32 * WORD_BITS + self.words[word].trailing_zeros())
+    }
+
+    /// Whether both hold the same nodes, however much room they have.
+    pub(crate) fn holds_as(&self, other: &Self) -> bool {
+        let words = self.words.len().max(other.words.len());
+        let word = |set: &Self, at: usize| set.words.get(at).copied().unwrap_or(0);
+        (0..words).all(|at| word(self, at) == word(other, at))
+    }
+
+    /// Number of nodes.
+    pub(crate) fn len(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The nodes that both hold.
+    pub(crate) fn shared_with(&self, other: &Self) -> Self {
+        Self { words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect() }
     }
 
     pub(crate) fn as_ptr(&self) -> *const c_ulong {
@@ -105,6 +122,13 @@ impl Nodes {
         } else {
             Ok(())
         }
+    }
+
+    /// The nodes on which pages may lie in turn: those with memory that the process may use.
+    pub(crate) fn usable(&self) -> Result<NodeSet, MapError> {
+        let known = [&self.online, &self.with_memory].into_iter().flatten();
+        let usable = known.fold(self.allowed.clone(), |set, known| set.shared_with(known));
+        if usable.len() == 0 { Err(MapError::Unsupported) } else { Ok(usable) }
     }
 }
 
@@ -175,6 +199,24 @@ mod tests {
         assert_eq!(nodes.check(u32::MAX), Err(MapError::NodeAbsent(u32::MAX)));
         assert_eq!(nodes.check(16), Err(MapError::NodeWithoutMemory(16)));
         assert_eq!(nodes.check(65), Err(MapError::NodeNotAllowed(65)));
+    }
+
+    #[test]
+    fn interleaving_takes_what_has_memory_and_is_allowed() {
+        let nodes = Nodes {
+            online: Some(set(&[0, 8, 16, 65, 70])),
+            with_memory: Some(set(&[0, 8, 65, 70])),
+            allowed: set(&[0, 8, 16, 70]),
+        };
+        let usable = nodes.usable().unwrap();
+        assert!(usable.holds_as(&set(&[0, 8, 70])) && usable.len() == 3);
+        let mut roomy = NodeSet::with_room(1024);
+        [0, 8, 70].into_iter().for_each(|node| roomy.insert(node));
+        assert!(usable.holds_as(&roomy) && !usable.holds_as(&set(&[0, 8])));
+        let none = Nodes { allowed: set(&[3]), ..nodes };
+        assert_eq!(none.usable().err(), Some(MapError::Unsupported));
+        let unknown = Nodes { allowed: set(&[0, 65]), ..Nodes::default() };
+        assert_eq!(unknown.usable().unwrap().len(), 2);
     }
 
     #[test]

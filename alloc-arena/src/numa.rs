@@ -1,9 +1,11 @@
-//! NUMA-bound pages: a backing on the node that was asked for, verified.
+//! NUMA-bound pages: a backing on the node that was asked for, or on all in turn, verified.
 //! # Algorithm
 //! Decides from sysfs and the process's cpuset whether the node can be asked for; maps; binds the
 //! whole region in one call of `mbind` and reads the policy back; populates, so that every page is
 //! allocated under that policy; and asks the kernel where each page lies (`move_pages` without
-//! targets). Strict requests bind (`MPOL_BIND`), advisory ones prefer (`MPOL_PREFERRED`).
+//! targets). Strict requests for a node bind (`MPOL_BIND`), advisory ones prefer
+//! (`MPOL_PREFERRED`); `Place::Local` is the node of the thread that maps, as `getcpu` says;
+//! `Place::Interleaved` takes every usable node in turn (`MPOL_INTERLEAVE`).
 //! # Why
 //! Against `Mmap` it removes remote memory accesses by threads on the node, whichever thread maps
 //! or touches the memory; it adds the calls, and requests that can fail.
@@ -42,7 +44,7 @@ use super::request::Request;
 
 const PLAN: Plan = Plan { huge: false, bind: true, populate: true };
 
-/// Pages on one node.
+/// Pages on one node, or on all in turn.
 ///
 /// ```
 /// use alloc_arena::{Bump, Map, Numa, Request};

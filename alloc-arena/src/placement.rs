@@ -6,13 +6,15 @@ use core::error::Error;
 use core::fmt;
 
 use super::map_error::MapError;
+use super::request::Place;
 
 /// Where the memory of a backing lies. A figure that is missing is a typed reason, never zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placement {
-    /// The node that was asked for; none in [`Mode::Off`](crate::Mode::Off).
-    pub requested: Option<u32>,
+    /// What was asked for; anywhere in [`Mode::Off`](crate::Mode::Off), and the node that
+    /// [`Place::Local`] was then.
+    pub requested: Place,
     /// The policy of the memory, read back from the kernel.
     pub policy: Result<Policy, Unknown>,
     /// The pages, counted by the kernel.
@@ -27,14 +29,14 @@ pub struct Placement {
 
 impl Placement {
     /// Whether the kernel counted the pages and each page that is present lies on the requested
-    /// node, if one was requested.
+    /// node, or as many on each of the nodes, if that was requested.
     pub fn verified(&self) -> bool {
         self.unverified.is_none()
     }
 
     /// Puts a report together and draws its verdict: a wish given up outweighs all figures.
     pub fn judge(
-        requested: Option<u32>,
+        requested: Place,
         policy: Result<Policy, Unknown>,
         pages: Result<Pages, Unknown>,
         huge_bytes: Result<u64, Unknown>,
@@ -46,10 +48,7 @@ impl Placement {
             match &pages {
                 Err(unknown) => Some(Unverified::Uncounted(*unknown)),
                 Ok(pages) if pages.present() == 0 => Some(Unverified::NothingPresent),
-                Ok(pages) => requested
-                    .map(|node| pages.present() - pages.on(node))
-                    .filter(|&elsewhere| elsewhere > 0)
-                    .map(|pages| Unverified::Elsewhere { pages }),
+                Ok(pages) => pages.misplaced(requested, &policy, &huge_bytes),
             }
         };
         Self { requested, policy, pages, huge_bytes, fallbacks, unverified }
@@ -66,6 +65,11 @@ pub enum Policy {
     Bind(u32),
     /// On this node while it has room.
     Preferred(u32),
+    /// In turn on as many nodes.
+    Interleaved {
+        /// How many.
+        nodes: u32,
+    },
     /// Anything else, by the kernel's number.
     Other(i32),
 }
@@ -126,6 +130,44 @@ impl Pages {
         self.per_node().map(|(_, pages)| pages).sum()
     }
 
+    /// The numbers of pages on the node with most and on the one with fewest of `nodes` nodes.
+    pub fn extremes(&self, nodes: u32) -> (u64, u64) {
+        let counts = || self.per_node().map(|(_, pages)| pages);
+        let missing = counts().count() < nodes as usize;
+        let least = counts().min().filter(|_| !missing).unwrap_or(0);
+        (counts().max().unwrap_or(0), least)
+    }
+
+    /// Whether pages lie in turn on `nodes` nodes, a huge page at a time where there are some.
+    pub(crate) fn is_even(&self, nodes: u32, huge_bytes: u64) -> bool {
+        const HUGE_BYTES: usize = 2 << 20;
+        let (most, least) = self.extremes(nodes);
+        let step = if huge_bytes > 0 { HUGE_BYTES.div_ceil(self.page_bytes.max(1)) } else { 1 };
+        self.per_node().count() <= nodes as usize && most - least <= step as u64
+    }
+
+    /// What is wrong with where the pages lie.
+    fn misplaced(
+        &self,
+        requested: Place,
+        policy: &Result<Policy, Unknown>,
+        huge_bytes: &Result<u64, Unknown>,
+    ) -> Option<Unverified> {
+        match (requested, policy) {
+            (Place::Anywhere | Place::Local, _) => None,
+            (Place::Node(node), _) => {
+                let pages = self.present() - self.on(node);
+                (pages > 0).then_some(Unverified::Elsewhere { pages })
+            }
+            (Place::Interleaved, Ok(Policy::Interleaved { nodes })) => {
+                let even = self.is_even(*nodes, huge_bytes.unwrap_or(0));
+                let (most, least) = self.extremes(*nodes);
+                (!even).then_some(Unverified::Uneven { most, least })
+            }
+            (Place::Interleaved, _) => Some(Unverified::NotBound(MapError::InterleaveNotKept)),
+        }
+    }
+
     /// Pages on `node` ÷ pages present; `None` when none is present.
     pub fn ratio_on(&self, node: u32) -> Option<f64> {
         let present = self.present();
@@ -153,12 +195,19 @@ pub enum Unverified {
     Uncounted(Unknown),
     /// No page is present yet.
     NothingPresent,
-    /// The wish for a node was given up.
+    /// The wish for a place was given up.
     NotBound(MapError),
     /// Pages lie on other nodes.
     Elsewhere {
         /// How many.
         pages: u64,
+    },
+    /// Pages do not lie in turn on the nodes.
+    Uneven {
+        /// Pages on the node that has most.
+        most: u64,
+        /// Pages on the node that has fewest.
+        least: u64,
     },
 }
 
@@ -166,7 +215,7 @@ pub enum Unverified {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Asked {
-    /// Pages on a node.
+    /// Pages on a node, or on all in turn.
     Node,
     /// Huge pages from the reserved pool.
     HugeTlb,
@@ -240,6 +289,9 @@ impl fmt::Display for Unverified {
             Self::NotBound(error) => write!(f, "the memory was not bound: {error}"),
             Self::Elsewhere { pages } => {
                 write!(f, "{pages} pages lie on other nodes; free memory on the one asked for")
+            }
+            Self::Uneven { most, least } => {
+                write!(f, "one node has {most} pages, another {least}; free memory on the latter")
             }
         }
     }

@@ -43,6 +43,6 @@ impl Placement {
             let _ = (region, page_bytes);
             (Err(Unknown::CannotAsk), Err(Unknown::CannotAsk), Err(Unknown::CannotAsk))
         };
-        Self::judge(request.wanted_node(), policy, pages, huge_bytes, fallbacks)
+        Self::judge(request.wanted(), policy, pages, huge_bytes, fallbacks)
     }
 }

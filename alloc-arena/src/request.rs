@@ -6,19 +6,33 @@ use super::placement::{Asked, Fallbacks};
 /// A wish where the memory of a backing lies.
 ///
 /// ```
-/// use alloc_arena::{Mode, Request};
+/// use alloc_arena::{Mode, Place, Request};
 /// let request = Request::on_node(1).strict().locked();
-/// assert_eq!(request.node, Some(1));
+/// assert_eq!(request.place, Place::Node(1));
 /// assert_eq!(request.mode, Mode::Strict);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
-    /// NUMA node, by the kernel's number; `None` has no wish.
-    pub node: Option<u32>,
+    /// Where the pages shall lie.
+    pub place: Place,
     /// What happens when a wish cannot be met.
     pub mode: Mode,
     /// Whether the pages shall be locked in memory.
     pub lock: bool,
+}
+
+/// Where pages shall lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Place {
+    /// Anywhere: where they are first touched.
+    #[default]
+    Anywhere,
+    /// On this NUMA node, by the kernel's number.
+    Node(u32),
+    /// On the node of the thread that maps, wherever it runs later and whoever touches them.
+    Local,
+    /// In turn on every node that has memory and that the process may use.
+    Interleaved,
 }
 
 /// What happens when a wish cannot be met.
@@ -29,7 +43,7 @@ pub enum Mode {
     /// The backing does without it and records why.
     #[default]
     Advisory,
-    /// The node is not asked for: pages lie where they are first touched. Other wishes are
+    /// The place is not asked for: pages lie where they are first touched. Other wishes are
     /// treated as in `Advisory`.
     Off,
 }
@@ -37,12 +51,22 @@ pub enum Mode {
 impl Request {
     /// Wishes nothing.
     pub const fn new() -> Self {
-        Self { node: None, mode: Mode::Advisory, lock: false }
+        Self { place: Place::Anywhere, mode: Mode::Advisory, lock: false }
     }
 
     /// Wishes memory on `node`, in [`Mode::Advisory`].
     pub const fn on_node(node: u32) -> Self {
-        Self { node: Some(node), ..Self::new() }
+        Self { place: Place::Node(node), ..Self::new() }
+    }
+
+    /// Wishes memory on the node of the thread that maps it, in [`Mode::Advisory`].
+    pub const fn local() -> Self {
+        Self { place: Place::Local, ..Self::new() }
+    }
+
+    /// Wishes memory on all nodes in turn, in [`Mode::Advisory`].
+    pub const fn interleaved() -> Self {
+        Self { place: Place::Interleaved, ..Self::new() }
     }
 
     /// Makes every unmet wish an error.
@@ -50,7 +74,7 @@ impl Request {
         Self { mode: Mode::Strict, ..self }
     }
 
-    /// Asks for no node.
+    /// Asks for no place.
     pub const fn off(self) -> Self {
         Self { mode: Mode::Off, ..self }
     }
@@ -60,11 +84,11 @@ impl Request {
         Self { lock: true, ..self }
     }
 
-    /// Returns the node that the kernel is to be asked for: none in [`Mode::Off`].
-    pub const fn wanted_node(&self) -> Option<u32> {
+    /// Returns the place that the kernel is to be asked for: anywhere in [`Mode::Off`].
+    pub const fn wanted(&self) -> Place {
         match self.mode {
-            Mode::Off => None,
-            Mode::Strict | Mode::Advisory => self.node,
+            Mode::Off => Place::Anywhere,
+            Mode::Strict | Mode::Advisory => self.place,
         }
     }
 
@@ -85,13 +109,13 @@ impl Request {
         Ok(())
     }
 
-    /// Settles the wishes for a node and for locked pages at a backing that can meet neither.
+    /// Settles the wishes for a place and for locked pages at a backing that can meet neither.
     ///
     /// # Errors
     /// [`MapError::Unsupported`] in [`Mode::Strict`], if there was a wish.
     pub fn settle_without_kernel(&self) -> Result<Fallbacks, MapError> {
         let mut fallbacks = Fallbacks::default();
-        if self.wanted_node().is_some() {
+        if self.wanted() != Place::Anywhere {
             self.settle(Asked::Node, MapError::Unsupported, &mut fallbacks)?;
         }
         if self.lock {

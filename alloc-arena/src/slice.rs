@@ -48,6 +48,8 @@ pub struct Slice<'memory> {
 
 // SAFETY: it is an exclusive borrow of bytes, which may go to another thread.
 unsafe impl Send for Slice<'_> {}
+// SAFETY: a shared reference tells where the bytes are, no more.
+unsafe impl Sync for Slice<'_> {}
 
 impl<'memory> Slice<'memory> {
     /// Borrows `memory`.

@@ -2,7 +2,10 @@
 #![cfg(feature = "std")]
 
 use alloc_arena::conformance as suite;
-use alloc_arena::{AllocError, Arena, Bump, Heap, Map, MapError, Placement, Properties, Request};
+use alloc_arena::{
+    AllocError, Arena, Bump, FreeListHandle, FreeListPool, Handle, Heap, Map, MapError, Placement,
+    Pool, Properties, Request,
+};
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -21,6 +24,30 @@ macro_rules! rows {
 }
 
 alloc_arena::for_each_arena!(rows);
+
+macro_rules! pool_row {
+    ($id:ident, $pool:ty, baseline) => {};
+    ($id:ident, $pool:ty, $kind:ident) => {
+        mod $id {
+            alloc_arena::pool_conformance!($pool);
+        }
+    };
+}
+
+macro_rules! pool_rows {
+    ($($id:ident => $pool:ty, $kind:ident;)*) => { $( pool_row!($id, $pool, $kind); )* };
+}
+
+alloc_arena::for_each_pool!(pool_rows);
+
+mod other_pools {
+    use alloc_arena::{Checked, Heap, MagazinePool, RemotePool, TreiberPool};
+
+    alloc_arena::pool_conformance!(checked: Checked<TreiberPool<Heap, 64>>);
+    alloc_arena::pool_conformance!(small_magazines: MagazinePool<Heap, 8, 3, 4>);
+    alloc_arena::pool_conformance!(four_owners: RemotePool<Heap, 48, 4>);
+    alloc_arena::pool_conformance!(large_blocks: TreiberPool<Heap, 12288>);
+}
 
 #[test]
 fn the_suite_catches_the_baseline() {
@@ -152,4 +179,107 @@ fn the_suite_catches_an_arena_that_gives_up() {
 #[test]
 fn the_suite_catches_a_forgotten_wish() {
     suite::wishes_are_met_or_noted::<Broken<PRETENDS>>().unwrap_err();
+}
+
+/// A good pool with one bug, chosen by `BUG`.
+struct BrokenPool<const BUG: u8>(FreeListPool<Heap, 64>);
+
+/// Its handle, with the blocks that it puts in its own way.
+struct BrokenHandle<'pool, const BUG: u8> {
+    inner: FreeListHandle<'pool, Heap, 64>,
+    last: Cell<Option<NonNull<u8>>>,
+    calls: Cell<usize>,
+}
+
+const TWICE: u8 = 0;
+const LOSES: u8 = 1;
+const SCRIBBLES: u8 = 2;
+const FORGETS_WITH_HANDLE: u8 = 3;
+const OWNS_ALL: u8 = 4;
+
+impl<const BUG: u8> Map for BrokenPool<BUG> {
+    fn map(bytes: usize, request: &Request) -> Result<Self, MapError> {
+        FreeListPool::map(bytes, request).map(Self)
+    }
+}
+
+impl<const BUG: u8> Handle for BrokenHandle<'_, BUG> {
+    const BLOCK: Layout = <FreeListPool<Heap, 64> as Pool>::BLOCK;
+
+    fn try_get(&self) -> Result<NonNull<u8>, AllocError> {
+        self.calls.set(self.calls.get() + 1);
+        match self.last.get() {
+            Some(last) if BUG == TWICE && self.calls.get() % 9 == 0 => return Ok(last),
+            // SAFETY: a block of the pool; broken on purpose, but memory all the same.
+            Some(last) if BUG == SCRIBBLES => unsafe { last.as_ptr().wrapping_add(60).write(0) },
+            _ => {}
+        }
+        let block = self.inner.try_get()?;
+        self.last.set(Some(block));
+        Ok(block)
+    }
+
+    unsafe fn put(&self, block: NonNull<u8>) {
+        self.calls.set(self.calls.get() + 1);
+        if BUG != LOSES || self.calls.get() % 50 != 0 {
+            self.last.set(None);
+            // SAFETY: the caller's duty.
+            unsafe { self.inner.put(block) };
+        }
+    }
+}
+
+impl<const BUG: u8> Drop for BrokenHandle<'_, BUG> {
+    fn drop(&mut self) {
+        if BUG == FORGETS_WITH_HANDLE {
+            let _ = self.inner.try_get();
+        }
+    }
+}
+
+// SAFETY: the cells are this handle's; it goes from thread to thread as a whole.
+unsafe impl<const BUG: u8> Send for BrokenHandle<'_, BUG> {}
+
+// SAFETY: broken on purpose; only the suite sees it, and every block is memory of its own.
+unsafe impl<const BUG: u8> Pool for BrokenPool<BUG> {
+    const PROPERTIES: Properties = <FreeListPool<Heap, 64> as Pool>::PROPERTIES;
+    const BLOCK: Layout = <FreeListPool<Heap, 64> as Pool>::BLOCK;
+    type Handle<'pool> = BrokenHandle<'pool, BUG>;
+
+    fn handle(&self) -> Option<BrokenHandle<'_, BUG>> {
+        let (last, calls) = (Cell::new(None), Cell::new(0));
+        self.0.handle().map(|inner| BrokenHandle { inner, last, calls })
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
+    fn number_of(&self, block: NonNull<u8>) -> Option<usize> {
+        if BUG == OWNS_ALL { Some(0) } else { self.0.number_of(block) }
+    }
+
+    fn placement(&self) -> Placement {
+        self.0.placement()
+    }
+}
+
+#[test]
+fn the_suite_catches_broken_pools() {
+    use alloc_arena::pool_conformance as pools;
+    let said = |found: Result<(), suite::Violation>| found.unwrap_err().to_string();
+    let text = said(pools::blocks_are_apart_and_come_back::<BrokenPool<TWICE>>());
+    assert!(text.contains("overlaps"), "{text}");
+    let text = said(pools::blocks_are_apart_and_come_back::<BrokenPool<LOSES>>());
+    assert!(text.contains("within reach"), "{text}");
+    let text = said(pools::blocks_are_apart_and_come_back::<BrokenPool<SCRIBBLES>>());
+    assert!(text.contains("has changed"), "{text}");
+    let text = said(pools::dropped_handles_lose_nothing::<BrokenPool<FORGETS_WITH_HANDLE>>());
+    assert!(text.contains("left"), "{text}");
+    let text = said(pools::foreign_addresses_have_no_number::<BrokenPool<OWNS_ALL>>());
+    assert!(text.contains("passes for a block"), "{text}");
+    let text = said(pools::threads_share_no_block::<BrokenPool<LOSES>>());
+    assert!(text.contains("are left"), "{text}");
+    let text = said(pools::threads_share_no_block::<BrokenPool<SCRIBBLES>>());
+    assert!(text.contains("while it was out"), "{text}");
 }

@@ -60,6 +60,28 @@ fn every_row_describes_all_of_its_bytes() {
     alloc_arena::for_each_arena!(rows);
 }
 
+#[test]
+fn every_pool_describes_all_of_its_bytes() {
+    macro_rules! rows {
+        ($($id:ident => $pool:ty, $kind:ident;)*) => { $({
+            use alloc_arena::{Handle, Pool};
+            let pool = Box::new(<$pool>::map(4096, &Request::new()).expect(stringify!($id)));
+            assert_described(stringify!($id), &*pool);
+            assert_kind(stringify!($id), stringify!($kind), &*pool);
+            let region = fields(&*pool).into_iter().find(|field| field.name == "region");
+            if let Some(region) = region {
+                assert_eq!(region.bytes, pool.capacity() * <$pool as Pool>::BLOCK.size());
+                let block = pool.handle().and_then(|handle| handle.try_get().ok());
+                let block = block.expect("a block of a new pool").addr().get();
+                assert!((region.start..region.start + region.bytes).contains(&block));
+            } else {
+                assert_eq!(stringify!($kind), "baseline", stringify!($id));
+            }
+        })* };
+    }
+    alloc_arena::for_each_pool!(rows);
+}
+
 /// The region is as long as the arena says, holds each block, and is inside exactly if it should.
 fn assert_region<A: Arena + HotFields>(id: &str, arena: &A) {
     let region = fields(arena).into_iter().find(|field| field.name == "region").expect(id);

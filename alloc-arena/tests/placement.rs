@@ -6,7 +6,7 @@
 #![cfg(all(feature = "memmap2", target_os = "linux"))]
 
 use alloc_arena::{
-    Arena, Asked, Backing, Bump, FirstTouch, Heap, Huge, Map, MapError, Mmap, Numa, Policy,
+    Arena, Asked, Backing, Bump, FirstTouch, Heap, Huge, Map, MapError, Mmap, Numa, Place, Policy,
     Request, Unknown, Unverified,
 };
 use core::ptr::NonNull;
@@ -49,7 +49,7 @@ fn an_advisory_wish_prefers() {
     let node = nodes[0];
     let placement = Bump::<Numa>::map(BYTES, &Request::on_node(node)).unwrap().placement();
     assert_eq!(placement.policy, Ok(Policy::Preferred(node)));
-    assert_eq!(placement.requested, Some(node));
+    assert_eq!(placement.requested, Place::Node(node));
     assert!(placement.verified(), "{placement:?}");
 }
 
@@ -57,9 +57,63 @@ fn an_advisory_wish_prefers() {
 fn off_asks_for_nothing() {
     let arena = Bump::<Numa>::map(BYTES, &Request::on_node(1000).off()).unwrap();
     let placement = arena.placement();
-    assert_eq!((placement.requested, placement.policy), (None, Ok(Policy::FirstTouch)));
+    assert_eq!((placement.requested, placement.policy), (Place::Anywhere, Ok(Policy::FirstTouch)));
     assert!(placement.fallbacks.is_empty());
     assert_eq!(placement.pages.unwrap().present(), pages_in(BYTES), "populated all the same");
+}
+
+#[test]
+fn local_pages_lie_on_the_node_of_who_maps_them() {
+    let Some(nodes) = host::nodes_to_bind() else { return };
+    for request in [Request::local(), Request::local().strict()] {
+        let placement = Bump::<Numa>::map(BYTES, &request).unwrap().placement();
+        let Place::Node(node) = placement.requested else { panic!("{placement:?}") };
+        assert!(nodes.contains(&node) && placement.verified(), "{placement:?}");
+        assert_eq!(placement.pages.unwrap().on(node), pages_in(BYTES));
+    }
+    let off = Bump::<Numa>::map(BYTES, &Request::local().off()).unwrap().placement();
+    assert_eq!((off.requested, off.policy), (Place::Anywhere, Ok(Policy::FirstTouch)));
+}
+
+#[test]
+fn interleaved_pages_lie_on_every_node_in_turn() {
+    let Some(nodes) = host::nodes_to_bind() else { return };
+    let all = Policy::Interleaved { nodes: nodes.len() as u32 };
+    for request in [Request::interleaved(), Request::interleaved().strict()] {
+        let placement = Bump::<Numa>::map(BYTES, &request).unwrap().placement();
+        assert!(placement.verified() && placement.fallbacks.is_empty(), "{placement:?}");
+        assert_eq!((placement.requested, placement.policy), (Place::Interleaved, Ok(all)));
+        let pages = placement.pages.unwrap();
+        assert_eq!(pages.present(), pages_in(BYTES));
+        assert!(pages.per_node().map(|(node, _)| node).eq(nodes.iter().copied()));
+    }
+    assert!(Bump::<Huge>::map(8 << 20, &Request::interleaved()).unwrap().placement().verified());
+    let unsupported = Bump::<Mmap>::map(BYTES, &Request::interleaved().strict()).err();
+    assert_eq!(unsupported, Some(MapError::Unsupported));
+    if nodes.len() < 2 {
+        skip("interleaved nodes", "this host has one node");
+    }
+}
+
+#[test]
+fn interleaving_that_was_not_kept_is_seen() {
+    if host::nodes_to_bind().is_none() {
+        return;
+    }
+    let strict = || Bump::<Numa>::map(BYTES, &Request::interleaved().strict()).err();
+    forbidding(libc::SYS_mbind, 0, || {
+        assert_eq!(strict(), Some(MapError::InterleaveNotKept));
+        let advisory = Bump::<Numa>::map(BYTES, &Request::interleaved()).unwrap().placement();
+        let because = Unverified::NotBound(MapError::InterleaveNotKept);
+        assert_eq!(advisory.unverified, Some(because));
+    });
+    forbidding(libc::SYS_mbind, libc::EPERM, || {
+        assert_eq!(strict(), Some(MapError::PermissionDenied { syscall: "mbind" }));
+    });
+    forbidding(libc::SYS_getcpu, libc::EPERM, || {
+        let because = MapError::PermissionDenied { syscall: "getcpu" };
+        assert_eq!(Bump::<Numa>::map(BYTES, &Request::local().strict()).err(), Some(because));
+    });
 }
 
 fn absent<B: Backing + Map>(node: u32) {
@@ -69,7 +123,7 @@ fn absent<B: Backing + Map>(node: u32) {
     assert!(!advisory.verified());
     assert_eq!(advisory.unverified, Some(Unverified::NotBound(MapError::NodeAbsent(node))));
     assert_eq!(advisory.fallbacks.why(Asked::Node), Some(MapError::NodeAbsent(node)));
-    assert_eq!(advisory.requested, Some(node));
+    assert_eq!(advisory.requested, Place::Node(node));
     assert_eq!(advisory.pages.unwrap().on(node), 0);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use alloc_arena::{Arena, Asked, Map, Memory, Placement, Request, Unverified};
+use alloc_arena::{Arena, Asked, Map, Memory, Placement, Pool, Request, Unverified};
 use counters::Counter;
 use crossbeam_utils::CachePadded;
 use harness::layout::{Lines, Object, check};
@@ -252,6 +252,23 @@ pub(crate) fn arena<A: Arena + Map + alloc_arena::HotFields>(ask: &Ask) -> Exami
             let reason = "pages cannot lie elsewhere on this host, so that they lie on the node \
                           that was asked for proves little";
             examined.cannot("one_node", &reason, false);
+        }
+    }
+    examined
+}
+
+/// Looks at pools side by side.
+pub(crate) fn pool<P: Pool + Map + alloc_arena::HotFields>(ask: &Ask) -> Examined {
+    let mut examined = Examined { padded: !P::ALONE, ..Examined::default() };
+    for &count in &ask.counts {
+        let made: Result<Vec<P>, _> =
+            (0..count).map(|_| P::map(ARENA_BYTES, &Request::new())).collect();
+        match made {
+            Ok(pools) => {
+                let row = Row::of(P::ALONE, pools);
+                examined.look_at(&row.describe("pool", arena_object), ask.lines);
+            }
+            Err(error) => examined.cannot("not_mapped", &error, true),
         }
     }
     examined

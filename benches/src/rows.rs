@@ -95,12 +95,24 @@ macro_rules! arena_rows {
     )),*] };
 }
 
+macro_rules! pool_rows {
+    ($($id:ident => $pool:ty, $kind:ident;)*) => { [$(variant(
+        "alloc-arena",
+        stringify!($id),
+        stringify!($kind),
+        arena_case::pools::experiment::<$pool>,
+        arena_case::pools::properties::<$pool>(),
+        place::pool::<$pool>,
+    )),*] };
+}
+
 /// Every variant of every primitive.
 pub(crate) fn all() -> Vec<Variant> {
     let mut all = counters::for_each_counter!(counter_rows);
     all.extend::<Vec<_>>(locks::for_each_lock!(lock_rows));
     all.extend(queues::for_each_queue!(queue_rows));
-    all.extend(alloc_arena::for_each_arena!(arena_rows));
+    all.extend::<Vec<_>>(alloc_arena::for_each_arena!(arena_rows));
+    all.extend(alloc_arena::for_each_pool!(pool_rows));
     all
 }
 

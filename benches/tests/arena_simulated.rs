@@ -4,7 +4,8 @@
 use std::ptr::NonNull;
 
 use alloc_arena::{
-    Asked, Backing, Bump, FirstTouch, Map, MapError, Numa, Placement, Policy, Request, Unverified,
+    Asked, Backing, Bump, FirstTouch, Handle, Heap, MagazinePool, Map, MapError, MutexPool, Numa,
+    Place, Placement, Policy, Pool, RemotePool, Request, RingPool, TreiberPool, Unverified,
 };
 use simulator::{EngineHeap, Machine, Session, Simulation};
 
@@ -110,6 +111,37 @@ fn pages_lie_on_the_node_that_was_asked_for() {
 }
 
 #[test]
+fn pages_lie_in_turn_on_all_nodes() {
+    for (machine, mut session) in sessions() {
+        let nodes = machine.nodes() as u64;
+        for request in [Request::interleaved(), Request::interleaved().strict()] {
+            let (arena, placement) = map::<Numa>(&mut session, request).unwrap();
+            assert!(placement.verified() && placement.fallbacks.is_empty(), "{placement:?}");
+            assert_eq!(placement.policy, Ok(Policy::Interleaved { nodes: nodes as u32 }));
+            let pages = placement.pages.unwrap();
+            assert_eq!(pages.present(), PAGES);
+            assert!((0..nodes as u32).all(|node| pages.on(node).abs_diff(PAGES / nodes) <= 1));
+            // Used from the second node, which has one share of them.
+            let [here, elsewhere, _] = reads(&mut session, 1, Start::of(&arena), 0, LINE);
+            let share = LINES / nodes;
+            assert!(here.abs_diff(share) <= PAGES + 32, "{}: {here} local", machine.name());
+            assert!(elsewhere >= LINES - share - PAGES, "{}: {elsewhere}", machine.name());
+            // Kept, so that no arena lies where lines of another are in caches still.
+            std::mem::forget(arena);
+        }
+    }
+}
+
+#[test]
+fn local_pages_lie_where_they_are_mapped() {
+    for (machine, mut session) in sessions() {
+        let (_arena, placement) = map::<Numa>(&mut session, Request::local().strict()).unwrap();
+        assert_eq!(placement.requested, Place::Node(0), "{}", machine.name());
+        assert!(placement.verified(), "{placement:?}");
+    }
+}
+
+#[test]
 fn a_node_that_the_machine_lacks_is_absent_whatever_the_host_has() {
     for (machine, mut session) in sessions() {
         for node in [machine.nodes() as u32, 63, 1000] {
@@ -171,5 +203,59 @@ fn pages_of_the_control_lie_on_the_wrong_node() {
         assert!(elsewhere >= LINES - PAGES, "{}: {elsewhere} remote", machine.name());
         assert!(here < LINES / 50, "{}: {here} local", machine.name());
         once(&mut session, move || drop(arena));
+    }
+}
+
+/// Threads get up to three blocks at a time and write to all of each; how many found something
+/// else there when they put them back, and how many blocks are left in the end.
+fn conflicts<P: Pool + Map>(threads: usize) -> (u64, usize, usize) {
+    let machine = Machine::named("epyc-7742-2s").unwrap();
+    let pool = P::map(threads * 1024, &Request::new()).unwrap();
+    let mut session = Simulation::on(&machine).threads(threads).start().unwrap();
+    let report = session.each(|at| {
+        let handle = pool.handle().expect("a handle for each thread");
+        let (mut held, mut found) = ([None; 3], 0);
+        for step in 0..60 {
+            let place = &mut held[step % 3];
+            if let Some(block) = place.take() {
+                found += u64::from(!is_filled::<P>(block, at as u8));
+                // SAFETY: got below, put once.
+                unsafe { handle.put(block) };
+            }
+            *place = handle.try_get().ok().inspect(|block| {
+                // SAFETY: the block is this thread's.
+                unsafe { block.write_bytes(at as u8, P::BLOCK.size()) };
+            });
+        }
+        for block in held.into_iter().flatten() {
+            found += u64::from(!is_filled::<P>(block, at as u8));
+            // SAFETY: as above.
+            unsafe { handle.put(block) };
+        }
+        found
+    });
+    let found = report.unwrap().results.into_iter().sum();
+    let handle = pool.handle().unwrap();
+    let left = std::iter::from_fn(|| handle.try_get().ok()).count();
+    (found, left, pool.reach())
+}
+
+fn is_filled<P: Pool>(block: NonNull<u8>, with: u8) -> bool {
+    let bytes = NonNull::slice_from_raw_parts(block, P::BLOCK.size());
+    // SAFETY: written when it was got.
+    unsafe { bytes.as_ref() }.iter().all(|&byte| byte == with)
+}
+
+#[test]
+fn blocks_have_one_owner_on_many_simulated_cores() {
+    for threads in [2, 7, 33] {
+        let found = [
+            conflicts::<MutexPool<Heap, 64>>(threads),
+            conflicts::<TreiberPool<Heap, 64>>(threads),
+            conflicts::<RingPool<Heap, 64>>(threads),
+            conflicts::<MagazinePool<Heap, 64>>(threads),
+            conflicts::<RemotePool<Heap, 64, 64>>(threads),
+        ];
+        assert!(found.iter().all(|&(found, left, reach)| found == 0 && left == reach), "{found:?}");
     }
 }

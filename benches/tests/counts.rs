@@ -97,6 +97,13 @@ fn locked_operations_are_those_of_the_papers() {
         ("queues/mpmc_michael_scott", 2.5),
         ("queues/mutex_ring", 1.0),
         ("alloc-arena/bump_heap", 0.0),
+        ("alloc-arena/bump_atomic", 1.0),
+        ("alloc-arena/pool_free_list", 0.0),
+        ("alloc-arena/pool_mutex", 2.0),
+        ("alloc-arena/pool_treiber", 2.0),
+        ("alloc-arena/pool_ring", 2.0),
+        ("alloc-arena/pool_magazine", 0.0),
+        ("alloc-arena/pool_remote", 0.0),
     ];
     let counted = counted(&[]);
     for (row, rmws) in expected {
