@@ -33,7 +33,7 @@ Exit codes: 0 done, 1 failed, 2 no such machine";
 const POINTS: &str = include_str!("validation.csv");
 
 /// What the model is thought to lack where values do not hold: machine, loop, what.
-const LACKING: [(&str, &str, &str); 6] = [
+const LACKING: [(&str, &str, &str); 4] = [
     (
         "graviton2",
         "cas_add",
@@ -45,18 +45,8 @@ const LACKING: [(&str, &str, &str); 6] = [
         "mutex",
         "what the kernel takes to put a thread to sleep and to wake it is assumed for this machine",
     ),
-    (
-        "graviton2",
-        "ticket",
-        "reads of many waiters of one group are served together; on a mesh they may queue",
-    ),
     ("graviton2", "tas", QUEUED),
     ("graviton2", "tas_pause", QUEUED),
-    (
-        "xeon-8176-8s",
-        "add",
-        "the share of a transfer that a queued atomic takes may depend on how many wait",
-    ),
 ];
 
 const QUEUED: &str =

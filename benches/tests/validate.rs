@@ -28,7 +28,7 @@ fn streams_of_read_modify_writes_hold_on_eight_sockets() {
             row["threads"], row["published_ns"], row["simulated_ns"]
         );
     }
-    assert!(held * 10 >= rows.len() * 8, "{held} of {}", rows.len());
+    assert_eq!(held, rows.len());
 }
 
 /// Numbers of a row of a table in Markdown.
@@ -51,7 +51,7 @@ fn four_of_five_times_hold_and_loops_keep_their_order() {
     let ranks: Vec<Vec<f64>> =
         ranks.lines().map(numbers).filter(|numbers| numbers.len() == 3).collect();
     assert_eq!(ranks.iter().map(|row| row[0]).collect::<Vec<_>>(), [8.0, 12.0, 16.0]);
-    assert!(ranks.iter().all(|row| row[2] > 0.75), "{ranks:?}");
+    assert!(ranks.iter().all(|row| row[2] >= 0.9), "{ranks:?}");
 
     // The bands of simulated times are those that these values make, as far as the compiler's
     // choices leave them.

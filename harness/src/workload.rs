@@ -161,21 +161,21 @@ impl Memory {
     /// # Errors
     /// `one_node` when another node is asked for and there is none, `node_absent`.
     pub fn policy_on(self, machine: &Machine, cpu: u32) -> Result<Policy, Unavailable> {
-        let nodes = machine.nodes() as u32;
+        let has = |node: &u32| machine.has_memory(*node as usize);
+        let with_memory: Vec<u32> = (0..machine.nodes() as u32).filter(has).collect();
         match self {
             Self::Local => Ok(Policy::FirstTouch),
-            Self::Node(node) if node < nodes => Ok(Policy::Node(node)),
+            Self::Node(node) if with_memory.contains(&node) => Ok(Policy::Node(node)),
             Self::Node(node) => Err(Unavailable::because(
                 "node_absent",
                 format!(
-                    "{} has no node {node}; choose one from 0 to {}",
-                    machine.name(),
-                    nodes - 1
+                    "{} has no memory on a node {node}; choose one of {with_memory:?}",
+                    machine.name()
                 ),
             )),
             Self::Remote | Self::Interleave => {
                 let far = |_, other| Some(machine.memory_ps(cpu, other as usize));
-                self.elsewhere((0..nodes).collect(), Some(machine.node_of(cpu) as u32), far)
+                self.elsewhere(with_memory, Some(machine.node_of(cpu) as u32), far)
             }
         }
     }

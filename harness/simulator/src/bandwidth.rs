@@ -38,8 +38,12 @@ impl Bandwidth {
     pub(crate) fn new(machine: &Machine, cores: usize) -> Self {
         let link = machine.link_gb_per_s().unwrap_or(f64::INFINITY);
         let nodes = machine.nodes();
+        let of_node = |node: usize| match machine.memory_only_gb_per_s() {
+            Some(rate) if node >= machine.cpu_nodes() => Channel::new(rate),
+            _ => Channel::new(machine.node_gb_per_s()),
+        };
         Self {
-            nodes: vec![Channel::new(machine.node_gb_per_s()); nodes],
+            nodes: (0..nodes).map(of_node).collect(),
             links: vec![Channel::new(link); machine.sockets()],
             cores: vec![Channel::new(machine.core_gb_per_s()); cores],
             sockets: (0..nodes).map(|node| machine.socket_of_node(node)).collect(),

@@ -3,10 +3,11 @@
 //! A line is with one core that may write it, or with any number that may read it, or nowhere. A
 //! request finds it free, or waits in the line's queue (`waiting`). A read takes a transfer from
 //! the nearest core that has the line; the first read of an L3 group brings it into the group, the
-//! others hit there, one after the other where the group is a mesh whose homes do atomics. A write takes a transfer from the farthest core that has it, and a little for
-//! each that has to give it up; while others wait behind it, it occupies the line for a share of
-//! that only, since the line's home already knows where it goes next. Where atomics are done at the home, a
-//! contended line stays there. What fits into a core's caches is a matter of `caches`.
+//! others hit there, one after the other where the group is a mesh whose homes do atomics. A write
+//! takes a transfer from the farthest core that has it, and a little for each that has to give it up;
+//! while others wait behind it, it occupies the line for a share of that only, since the line's home
+//! already knows where it goes next. Where atomics are done at the home, a contended line stays there.
+//! What fits into a core's caches is a matter of `caches`.
 
 use crate::machine::{Distance, Machine};
 use crate::model::Model;
@@ -297,17 +298,18 @@ impl Coherence {
                 let near = self.home_is_near(id, cpu);
                 (Source::Core(distance), model.transfer(distance, near))
             }
-            None if at_home => (Source::Home, model.transfer(Distance::SameL3, true)),
+            None if at_home => (Source::Home, model.group_hit),
             None => (Source::Memory, asks.memory),
         };
         let begin = asks.at.max(free);
         let done = begin + model.jittered(takes, self.random);
         let line = &mut self.lines[id.0 as usize];
         let alone = nearest.is_none() && !at_home;
-        if owner != NONE || nearest.is_none_or(|distance| distance > Distance::SameL3) {
+        // Where homes do atomics, cores have no cache in common but there: each read is one of a
+        // group of its own.
+        let first = owner != NONE || nearest.is_none_or(|distance| distance > Distance::SameL3);
+        if first || model.far_atomic.is_some() {
             line.free = begin + model.read_group;
-        } else if let Some(busy) = model.far_atomic {
-            line.free = begin + busy;
         }
         line.owner = if alone { cpu } else { NONE };
         line.at_home = false;
@@ -326,19 +328,21 @@ impl Coherence {
         let others = self.sharers(id).iter().map(|word| word.count_ones()).sum::<u32>();
         let invalidations =
             model.invalidate * Time::from(others - u32::from(had)) * Time::from(owner == NONE);
-        let (source, mut takes) = match farthest {
+        let (source, takes) = match farthest {
             Some(distance) => {
-                let takes = model.transfer_to_write(distance, near);
+                let takes = if asks.backlog {
+                    model.queued(model.transfer(distance, near))
+                } else {
+                    model.transfer_to_write(distance, near)
+                };
                 (if had { Source::Upgrade(distance) } else { Source::Core(distance) }, takes)
             }
             None if had => (Source::Own, 0),
-            None if at_home => (Source::Home, model.transfer(Distance::SameL3, true)),
+            None if at_home && asks.backlog => (Source::Home, model.queued(model.group_hit)),
+            None if at_home => (Source::Home, model.group_hit),
             None => (Source::Memory, asks.memory),
         };
-        if asks.backlog && !matches!(source, Source::Memory) {
-            takes = model.queued(takes);
-        }
-        takes += invalidations;
+        let takes = takes + invalidations;
         let begin = asks.at.max(free);
         if let Some(far) = model.far_atomic
             && asks.touch == Touch::Arithmetic

@@ -79,6 +79,7 @@ struct Costs {
     pause: Time,
     memory_local: Time,
     memory_remote: Time,
+    memory_only: Time,
     syscall: Time,
     futex_wake: Time,
     wake_latency: Time,
@@ -196,10 +197,31 @@ impl Machine {
         self.shape.sockets
     }
 
-    /// Counts the NUMA nodes of all sockets.
+    /// Counts the NUMA nodes: those of all sockets, and behind them those without CPUs.
     #[must_use]
     pub fn nodes(&self) -> usize {
-        self.shape.sockets * self.shape.nodes_per_socket
+        self.cpu_nodes() + self.shape.memory_only_nodes
+    }
+
+    /// Counts the NUMA nodes with CPUs: the first so many of [`nodes`](Machine::nodes).
+    #[must_use]
+    pub fn cpu_nodes(&self) -> usize {
+        self.shape.cpu_nodes()
+    }
+
+    /// Says whether a NUMA node has memory.
+    #[must_use]
+    pub fn has_memory(&self, node: usize) -> bool {
+        let with_cpus = self.cpu_nodes();
+        node < with_cpus - self.shape.memoryless_nodes || (with_cpus..self.nodes()).contains(&node)
+    }
+
+    /// Gives the node whose memory is nearest to a core among those that have some and are asked
+    /// for; the core's own goes before others that are as near.
+    pub(crate) fn nearest_memory(&self, cpu: u32, asked: impl Fn(usize) -> bool) -> Option<usize> {
+        let own = self.node_of(cpu);
+        let nodes = (0..self.nodes()).filter(|&node| self.has_memory(node) && asked(node));
+        nodes.min_by_key(|&node| (self.memory_ps(cpu, node), node != own))
     }
 
     /// Counts the L3 groups of all sockets.
@@ -250,10 +272,13 @@ impl Machine {
         usize::from(self.places.of(cpu).core)
     }
 
-    /// Gives the socket of a NUMA node.
+    /// Gives the socket of a NUMA node, or the one that it hangs on.
     #[must_use]
     pub fn socket_of_node(&self, node: usize) -> usize {
-        node / self.shape.nodes_per_socket
+        match node.checked_sub(self.cpu_nodes()) {
+            None => node / self.shape.nodes_per_socket,
+            Some(without_cpus) => without_cpus % self.shape.sockets,
+        }
     }
 }
 
@@ -343,11 +368,10 @@ impl Machine {
     #[must_use]
     #[inline]
     pub fn memory_ps(&self, cpu: u32, node: usize) -> u64 {
-        if self.socket_of_node(node) == self.socket_of(cpu) {
-            self.costs.memory_local
-        } else {
-            self.costs.memory_remote
-        }
+        let Costs { memory_local, memory_remote, memory_only, .. } = self.costs;
+        let near = self.socket_of_node(node) == self.socket_of(cpu);
+        let way = if near { 0 } else { memory_remote - memory_local };
+        way + if node < self.cpu_nodes() { memory_local } else { memory_only }
     }
 
     /// Gives the time to enter the kernel and leave it again.

@@ -379,6 +379,16 @@ impl Engine {
     fn effects(&mut self, at: usize, now: Time) -> Result<(), Box<Halt>> {
         while let Some(effect) = self.kernel.take_effect() {
             match effect {
+                Effect::Read { address } => {
+                    let id = self.coherence.line(address & !63);
+                    let cpu = self.cores[at].cpu;
+                    if self.coherence.hit(id, cpu, false).is_none() {
+                        let turn = Turn::at(now);
+                        let done = self.fetch(at, address & !63, id, Touch::Load, turn);
+                        self.cores[at].time += done - now;
+                        self.cores[at].counts.stall_ps += done - now;
+                    }
+                }
                 Effect::Written { address, bytes } => {
                     let written = [(address, bytes, true)];
                     let apart = self.lines.as_ref().and_then(|lines| lines.pieces(&written));

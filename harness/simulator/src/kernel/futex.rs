@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use libc::c_long;
 
 use super::clocks::{Timespec, deadline_of};
-use super::{Call, Caller, Errno, Handler, Kernel, Reply, Wait, get, refuse, value};
+use super::{Call, Caller, Effect, Errno, Handler, Kernel, Reply, Wait, get, refuse, value};
 
 use crate::time::Time;
 
@@ -131,7 +131,9 @@ impl Kernel {
             }
         };
         check_aligned(arguments.address)?;
-        if get::<u32>(arguments.address)? != arguments.val {
+        let word = get::<u32>(arguments.address)?;
+        self.effects.push_back(Effect::Read { address: arguments.address });
+        if word != arguments.val {
             return Err(Errno(libc::EAGAIN));
         }
         if deadline.is_some_and(|deadline| deadline <= caller.now) {

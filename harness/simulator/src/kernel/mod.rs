@@ -117,6 +117,8 @@ pub(crate) struct Woken {
 /// Something that a call did to guest memory and that caches of any kind must hear of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
+    /// The kernel read the word of a futex.
+    Read { address: u64 },
     /// The kernel wrote these bytes.
     Written { address: u64, bytes: u64 },
     /// What is mapped there, or how it may be used, has changed.

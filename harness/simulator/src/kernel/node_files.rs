@@ -2,14 +2,18 @@
 
 use std::fs;
 
+use super::cpu_set::NodeSet;
 use super::files::pass;
 use super::{Call, Caller, Errno, Kernel, Reply, get, perform, value};
 
 /// Where the kernel lists nodes.
 const NODES: &str = "/sys/devices/system/node/";
 
-/// The files there that hold a list of nodes. Every simulated node has CPUs and memory.
-const LISTS: [&str; 5] = ["online", "possible", "has_cpu", "has_memory", "has_normal_memory"];
+/// The files there that list all nodes, and those that list the ones with memory; one lists those
+/// with CPUs.
+const ALL: [&str; 2] = ["online", "possible"];
+const WITH_MEMORY: [&str; 2] = ["has_memory", "has_normal_memory"];
+const WITH_CPUS: &str = "has_cpu";
 
 /// What tells which nodes a process may use.
 const STATUS: [&str; 2] = ["/proc/self/status", "/proc/thread-self/status"];
@@ -64,9 +68,15 @@ impl Kernel {
     /// What a file says about nodes, if it is one that does and the host has it.
     fn told_of_nodes(&self, path: &str) -> Option<String> {
         let nodes = self.machine.nodes();
-        let list = if nodes == 1 { "0".to_owned() } else { format!("0-{}", nodes - 1) };
-        if path.strip_prefix(NODES).is_some_and(|name| LISTS.contains(&name)) {
-            return Some(format!("{list}\n"));
+        let with_memory = self.nodes_with_memory();
+        if let Some(name) = path.strip_prefix(NODES) {
+            let listed = match name {
+                WITH_CPUS => NodeSet::first(self.machine.cpu_nodes()),
+                name if ALL.contains(&name) => NodeSet::first(nodes),
+                name if WITH_MEMORY.contains(&name) => with_memory,
+                _ => return None,
+            };
+            return Some(format!("{}\n", list(&listed)));
         }
         if !STATUS.contains(&path) {
             return None;
@@ -74,8 +84,12 @@ impl Kernel {
         let mut told = String::new();
         for line in fs::read_to_string(path).ok()?.lines() {
             told.push_str(&match line.split_once(':') {
-                Some(("Mems_allowed", _)) => format!("Mems_allowed:\t{}", mask(nodes)),
-                Some(("Mems_allowed_list", _)) => format!("Mems_allowed_list:\t{list}"),
+                Some(("Mems_allowed", _)) => {
+                    format!("Mems_allowed:\t{}", mask(&with_memory, nodes))
+                }
+                Some(("Mems_allowed_list", _)) => {
+                    format!("Mems_allowed_list:\t{}", list(&with_memory))
+                }
                 _ => line.to_owned(),
             });
             told.push('\n');
@@ -84,10 +98,27 @@ impl Kernel {
     }
 }
 
-/// Writes the first `nodes` nodes as the kernel writes masks: words of 32 bits, the highest first.
-fn mask(nodes: usize) -> String {
-    let word = |at: usize| u32::MAX >> (32 - (nodes - at * 32).min(32));
-    let words = (0..nodes.div_ceil(32)).rev().map(|at| format!("{:08x}", word(at)));
+/// Writes nodes as the kernel lists them: ranges of numbers.
+fn list(nodes: &NodeSet) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for node in nodes.iter() {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == node => *last = node,
+            _ => ranges.push((node, node)),
+        }
+    }
+    let text = |&(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// Writes nodes, of so many, as the kernel writes masks: words of 32 bits, the highest first.
+fn mask(nodes: &NodeSet, of: usize) -> String {
+    let bit = |at: u32| u32::from(nodes.contains(at)) << (at % 32);
+    let word = |at: u32| (at * 32..at * 32 + 32).map(bit).sum::<u32>();
+    let words = (0..of.div_ceil(32) as u32).rev().map(|at| format!("{:08x}", word(at)));
     words.collect::<Vec<_>>().join(",")
 }
 
@@ -96,10 +127,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lists_are_written_as_the_kernel_does() {
+        assert_eq!(list(&NodeSet::first(1)), "0");
+        assert_eq!(list(&NodeSet::first(8)), "0-7");
+        assert_eq!(list(&[0, 1, 4, 6, 7].into_iter().collect()), "0-1,4,6-7");
+    }
+
+    #[test]
     fn masks_are_written_as_the_kernel_does() {
-        assert_eq!(mask(1), "00000001");
-        assert_eq!(mask(8), "000000ff");
-        assert_eq!(mask(32), "ffffffff");
-        assert_eq!(mask(33), "00000001,ffffffff");
+        let all = |nodes: usize| mask(&NodeSet::first(nodes), nodes);
+        assert_eq!(all(1), "00000001");
+        assert_eq!(all(8), "000000ff");
+        assert_eq!(all(32), "ffffffff");
+        assert_eq!(all(33), "00000001,ffffffff");
+        assert_eq!(mask(&NodeSet::single(2), 3), "00000004");
     }
 }

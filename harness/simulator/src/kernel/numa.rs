@@ -24,8 +24,8 @@ pub(super) fn handler(number: c_long) -> Option<Handler> {
     Some(match number {
         libc::SYS_set_mempolicy => |kernel, caller, call| {
             let [mode, mask, bits, ..] = call.arguments;
-            let policy =
-                Policy::asked(mode as i32, read_mask(mask, bits)?, kernel.machine.nodes())?;
+            let there = kernel.nodes_with_memory();
+            let policy = Policy::asked(mode as i32, read_mask(mask, bits)?, there)?;
             kernel.threads[caller.thread].policy = policy;
             kernel.threads[caller.thread].interleaved = 0;
             value(0)
@@ -75,7 +75,7 @@ fn get_mempolicy(kernel: &mut Kernel, caller: Caller, call: &Call) -> Reply {
         return Err(Errno(libc::EINVAL));
     }
     if flags == ASK_ALLOWED {
-        kernel.write_mask(mask, bits, NodeSet::first(nodes))?;
+        kernel.write_mask(mask, bits, kernel.nodes_with_memory())?;
         if mode != 0 {
             kernel.put(mode, 0_i32)?;
         }
@@ -115,7 +115,8 @@ fn mbind(kernel: &mut Kernel, caller: Caller, call: &Call) -> Reply {
     }
     let size = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or(Errno(libc::EINVAL))?;
     let end = start.checked_add(size).ok_or(Errno(libc::EINVAL))?;
-    let policy = Policy::asked(mode as i32, read_mask(mask, bits)?, kernel.machine.nodes())?;
+    let there = kernel.nodes_with_memory();
+    let policy = Policy::asked(mode as i32, read_mask(mask, bits)?, there)?;
     if size == 0 {
         return value(0);
     }
@@ -158,8 +159,9 @@ fn move_pages(kernel: &mut Kernel, _: Caller, call: &Call) -> Reply {
             0 => None,
             nodes => Some(get::<i32>(nodes.wrapping_add(index.wrapping_mul(4)))?),
         };
-        let known = usize::try_from(wanted.unwrap_or(0));
-        if !known.is_ok_and(|node| node < kernel.machine.nodes()) {
+        let known =
+            |node: i32| usize::try_from(node).is_ok_and(|node| kernel.machine.has_memory(node));
+        if !wanted.is_none_or(known) {
             return Err(Errno(libc::ENODEV));
         }
         let found = match (kernel.memory.home(page), wanted) {
@@ -177,6 +179,12 @@ fn move_pages(kernel: &mut Kernel, _: Caller, call: &Call) -> Reply {
 }
 
 impl Kernel {
+    /// The nodes that have memory.
+    pub(super) fn nodes_with_memory(&self) -> NodeSet {
+        let has = |node: &u32| self.machine.has_memory(*node as usize);
+        (0..self.machine.nodes() as u32).filter(has).collect()
+    }
+
     /// Moves a page to a node, which costs what a fault does.
     fn migrate(&mut self, page: u64, node: u16) {
         if self.memory.home(page) != Some(node) {

@@ -46,8 +46,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Makes the policy that a call asks for, on a machine with so many nodes.
-    pub(super) fn asked(mode: i32, nodes: NodeSet, count: usize) -> Result<Policy, Errno> {
+    /// Makes the policy that a call asks for, on a machine on which these nodes have memory.
+    pub(super) fn asked(mode: i32, nodes: NodeSet, there: NodeSet) -> Result<Policy, Errno> {
         let flags = mode & (STATIC_NODES | RELATIVE_NODES | BALANCING);
         let found = MODES.iter().find(|(number, _)| *number == mode & !flags);
         let mode = found.ok_or(Errno(libc::EINVAL))?.1;
@@ -56,9 +56,10 @@ impl Policy {
             return Err(Errno(libc::EINVAL));
         }
         let usable = if flags & RELATIVE_NODES != 0 {
-            nodes.iter().map(|node| node % count as u32).collect()
+            let nth = |node: u32| there.iter().nth(node as usize % there.len());
+            nodes.iter().filter_map(nth).collect()
         } else {
-            nodes.intersection(&NodeSet::first(count))
+            nodes.intersection(&there)
         };
         let fits = match mode {
             Mode::Default | Mode::Local => nodes.is_empty(),
@@ -94,31 +95,21 @@ impl Policy {
     /// The node on which a page goes that a CPU touches; `turn` is the page's number among those
     /// that are interleaved.
     pub(super) fn node_for(&self, machine: &Machine, cpu: u32, turn: u64) -> u16 {
-        let local = machine.node_of(cpu);
+        let listed = |node: usize| self.nodes.contains(node as u32);
         let node = match self.mode {
-            Mode::Default | Mode::Local => local,
-            Mode::Preferred => self.nodes.iter().next().map_or(local, |node| node as usize),
-            Mode::Bind | Mode::PreferredMany => self.nearest(machine, local),
-            Mode::Interleave => self.in_turn(turn).unwrap_or(local),
+            Mode::Default | Mode::Local => None,
+            Mode::Preferred => self.nodes.iter().next().map(|node| node as usize),
+            Mode::Bind | Mode::PreferredMany => machine.nearest_memory(cpu, listed),
+            Mode::Interleave => self.in_turn(turn),
         };
-        node as u16
+        let node = node.or_else(|| machine.nearest_memory(cpu, |_| true));
+        node.unwrap_or_else(|| machine.node_of(cpu)) as u16
     }
 
     /// The node whose turn it is.
     pub(super) fn in_turn(&self, turn: u64) -> Option<usize> {
         let count = self.nodes.len().max(1) as u64;
         self.nodes.iter().nth((turn % count) as usize).map(|node| node as usize)
-    }
-
-    /// The local node if it is among the policy's, else one of the same socket, else the first.
-    fn nearest(&self, machine: &Machine, local: usize) -> usize {
-        if self.nodes.contains(local as u32) {
-            return local;
-        }
-        let socket = machine.socket_of_node(local);
-        let nodes = || self.nodes.iter().map(|node| node as usize);
-        let near = nodes().find(|node| machine.socket_of_node(*node) == socket);
-        near.or_else(|| nodes().next()).unwrap_or(local)
     }
 
     /// Says whether a page that is on this node is where the policy wants it.

@@ -7,7 +7,7 @@ use super::shape::Shape;
 use crate::time::NANOSECOND;
 
 /// Times that do not fall from one to the next, nearest first.
-const RISING: [&[&str]; 3] = [
+const RISING: [&[&str]; 4] = [
     &[
         "transfer.smt_ns",
         "transfer.same_l3_ns",
@@ -15,6 +15,7 @@ const RISING: [&[&str]; 3] = [
         "transfer.cross_socket_ns",
     ],
     &["memory.local_ns", "memory.remote_ns"],
+    &["memory.local_ns", "memory.memory_only_ns"],
     &["cache.l2_hit_ns", "cache.l3_hit_ns", "memory.local_ns"],
 ];
 

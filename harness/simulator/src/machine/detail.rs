@@ -72,7 +72,7 @@ impl Machine {
         if self.threads_per_core() == 1 { 1.0 } else { self.figures.number("core.smt_share") }
     }
 
-    /// Gives how long a line's home is busy with an atomic, or with a read, where atomics are far.
+    /// Gives how long a line's home is busy with an atomic, where atomics are far.
     #[must_use]
     pub fn far_atomic_ps(&self) -> u64 {
         self.picoseconds("atomic.far_ns")
@@ -137,6 +137,14 @@ impl Machine {
     #[must_use]
     pub fn node_gb_per_s(&self) -> f64 {
         self.figures.number("memory.node_gb_per_s")
+    }
+
+    /// Gives what the memory of a node without CPUs delivers in all, in 10^9 bytes per second; none
+    /// where there is no such node.
+    #[must_use]
+    pub fn memory_only_gb_per_s(&self) -> Option<f64> {
+        (self.nodes() > self.cpu_nodes())
+            .then(|| self.figures.number("memory.memory_only_gb_per_s"))
     }
 
     /// Gives what the way between two sockets delivers in one direction, in 10^9 bytes per second;

@@ -8,6 +8,8 @@ use super::shape::Shape;
 pub(super) enum Kind {
     /// A whole number from 1 to this.
     Count(usize),
+    /// A whole number from 0 to this.
+    OrNone(usize),
     /// One of these words.
     Word(&'static [&'static str]),
     /// A power of two from the first to the second.
@@ -28,6 +30,8 @@ pub(super) enum Needed {
     Groups,
     /// More than one socket.
     Sockets,
+    /// Nodes of memory without CPUs.
+    MemoryOnly,
 }
 
 impl Needed {
@@ -37,6 +41,7 @@ impl Needed {
             Needed::Threads => shape.threads_per_core > 1,
             Needed::Groups => shape.l3_groups_per_socket > 1,
             Needed::Sockets => shape.sockets > 1,
+            Needed::MemoryOnly => shape.memory_only_nodes > 0,
         }
     }
 
@@ -47,6 +52,7 @@ impl Needed {
             Needed::Threads => "topology.threads_per_core is 1",
             Needed::Groups => "topology.l3_groups_per_socket is 1",
             Needed::Sockets => "topology.sockets is 1",
+            Needed::MemoryOnly => "topology.memory_only_nodes is 0",
         }
     }
 }
@@ -112,12 +118,24 @@ const fn on_or(
 
 /// Every field, in the order of the documentation; the topology first, since the others are judged
 /// by it.
-pub(super) const FIELDS: [Field; 50] = [
+pub(super) const FIELDS: [Field; 54] = [
     field("topology.sockets", Kind::Count(64), "the number of sockets"),
     field("topology.nodes_per_socket", Kind::Count(64), "the NUMA nodes of a socket"),
     field("topology.l3_groups_per_socket", Kind::Count(1024), "the groups of cores with an L3"),
     field("topology.cores_per_l3_group", Kind::Count(1024), "the cores that share an L3"),
     field("topology.threads_per_core", Kind::Count(8), "the hardware threads of a core"),
+    or(
+        Absent::Count(0),
+        "topology.memory_only_nodes",
+        Kind::OrNone(64),
+        "further NUMA nodes that have memory and no CPUs, on the sockets in turn",
+    ),
+    or(
+        Absent::Count(0),
+        "topology.memoryless_nodes",
+        Kind::OrNone(1024),
+        "the nodes with CPUs, counted from the last one, that have no memory",
+    ),
     field("clock.core_ghz", Kind::Number(0.1, 10.0), "the clock rate of a core under load"),
     field("core.instructions_per_cycle", Kind::Number(0.1, 16.0), "sustained, nothing stalling"),
     field("core.pause_cycles", CYCLES, "the clock cycles of a spin-wait hint"),
@@ -172,7 +190,7 @@ pub(super) const FIELDS: [Field; 50] = [
         Absent::Number(15.0),
         "line.read_group_ns",
         SHORT,
-        "how long the first read of an L3 group occupies the line's home",
+        "how long a read that is the first of its L3 group occupies the line's home",
     ),
     or(Absent::Number(7.0), "line.invalidate_ns", SHORT, "what a write pays for each sharer"),
     or(
@@ -198,16 +216,29 @@ pub(super) const FIELDS: [Field; 50] = [
         Absent::FarAtomic,
         "atomic.far_ns",
         TIME,
-        "how long a line's home is busy with an atomic, or with a read, where atomics are far",
+        "how long a line's home is busy with an atomic, where atomics are far",
     ),
     field("atomic.fence_ns", TIME, "a full fence with nothing to wait for"),
     field("memory.local_ns", TIME, "a read of the socket's own memory"),
     on(Needed::Sockets, "memory.remote_ns", TIME, "a read of another socket's memory"),
+    on(
+        Needed::MemoryOnly,
+        "memory.memory_only_ns",
+        TIME,
+        "a read of a node without CPUs on the core's socket",
+    ),
     or(
         Absent::Number(100.0),
         "memory.node_gb_per_s",
         GB_PER_S,
         "what the memory of a node gives in all",
+    ),
+    on_or(
+        Needed::MemoryOnly,
+        Absent::Number(30.0),
+        "memory.memory_only_gb_per_s",
+        GB_PER_S,
+        "what a node without CPUs gives in all",
     ),
     on_or(
         Needed::Sockets,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
+use super::absent::Absent;
 use super::contradictions::contradiction;
 use super::error::{FieldProblem, MachineError};
 use super::fields::{FIELDS, Field, Kind, Needed, TABLES};
@@ -159,19 +160,27 @@ impl Reader<'_> {
 
     /// The counts of `[topology]`, which say which other fields must be there.
     fn shape(&self) -> Result<Shape, MachineError> {
-        let mut counts = [0; 5];
+        let mut counts = [0; 7];
         for (count, field) in counts.iter_mut().zip(&FIELDS) {
-            if let FigureValue::Count(value) = self.figure(field)?.value {
-                *count = value;
-            }
+            let value = match field.absent {
+                Some(Absent::Count(count)) if self.find(field)?.is_none() => count,
+                _ => match self.figure(field)?.value {
+                    FigureValue::Count(value) => value,
+                    _ => 0,
+                },
+            };
+            *count = value;
         }
-        let [sockets, nodes_per_socket, l3_groups_per_socket, cores_per_l3_group, threads] = counts;
+        let [sockets, nodes_per_socket, l3_groups_per_socket, cores_per_l3_group, ..] = counts;
+        let [.., threads, memory_only_nodes, memoryless_nodes] = counts;
         let shape = Shape {
             sockets,
             nodes_per_socket,
             l3_groups_per_socket,
             cores_per_l3_group,
             threads_per_core: threads,
+            memory_only_nodes,
+            memoryless_nodes,
         };
         match shape.contradiction() {
             Some((field, reason)) => Err(self.contradiction(field, reason)),
@@ -307,13 +316,17 @@ impl Reader<'_> {
                 Ok(count) if (1..=limit).contains(&count) => Ok(FigureValue::Count(count)),
                 _ => Err(range(format!("from 1 to {limit}"))),
             },
+            (Kind::OrNone(limit), Value::Integer(count)) => match usize::try_from(*count) {
+                Ok(count) if count <= limit => Ok(FigureValue::Count(count)),
+                _ => Err(range(format!("from 0 to {limit}"))),
+            },
             (Kind::Power(from, to), Value::Integer(count)) => match usize::try_from(*count) {
                 Ok(count) if (from..=to).contains(&count) && count.is_power_of_two() => {
                     Ok(FigureValue::Count(count))
                 }
                 _ => Err(range(format!("a power of two from {from} to {to}"))),
             },
-            (Kind::Count(_) | Kind::Power(..), other) => {
+            (Kind::Count(_) | Kind::OrNone(_) | Kind::Power(..), other) => {
                 Err(self.mistyped(&name, "a whole number", other))
             }
             (Kind::Number(from, to), _) => {
@@ -367,6 +380,7 @@ fn costs(figures: &Figures) -> Costs {
         pause: cycles("core.pause_cycles"),
         memory_local,
         memory_remote: memory_local.max(or_zero("memory.remote_ns")),
+        memory_only: or_zero("memory.memory_only_ns"),
         syscall: ns("kernel.syscall_ns"),
         futex_wake: ns("kernel.futex_wake_ns"),
         wake_latency: ns("kernel.wake_latency_ns"),

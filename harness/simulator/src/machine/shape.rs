@@ -36,6 +36,10 @@ pub(super) struct Shape {
     pub(super) l3_groups_per_socket: usize,
     pub(super) cores_per_l3_group: usize,
     pub(super) threads_per_core: usize,
+    /// Further nodes, of memory without CPUs.
+    pub(super) memory_only_nodes: usize,
+    /// So many of the nodes with CPUs, the last ones, have no memory.
+    pub(super) memoryless_nodes: usize,
 }
 
 impl Shape {
@@ -49,6 +53,10 @@ impl Shape {
 
     pub(super) fn threads(&self) -> usize {
         self.physical_cores() * self.threads_per_core
+    }
+
+    pub(super) fn cpu_nodes(&self) -> usize {
+        self.sockets * self.nodes_per_socket
     }
 
     /// Says what is contradictory: the fields, and why.
@@ -81,6 +89,16 @@ impl Shape {
                 "topology.nodes_per_socket",
                 format!("{groups} L3 groups of a socket cannot be divided among {nodes} nodes"),
             ));
+        }
+        let with_cpus = self.cpu_nodes();
+        if self.memoryless_nodes > with_cpus {
+            return Some((
+                "topology.memoryless_nodes",
+                format!("{} are more than the {with_cpus} nodes with CPUs", self.memoryless_nodes),
+            ));
+        }
+        if self.memoryless_nodes == with_cpus && self.memory_only_nodes == 0 {
+            return Some(("topology.memoryless_nodes", "no node would have memory".into()));
         }
         None
     }

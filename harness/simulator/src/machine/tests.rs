@@ -10,12 +10,14 @@ use super::{Atomics, Cache, Confidence, Distance, FigureValue, HomeVisits, Machi
 const DOCUMENTATION: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/machines.md"));
 
-/// A small machine in which everything is given: 2 sockets, 2 nodes, 4 groups, 3 cores, 2 threads.
+/// A small machine in which everything is given: 2 sockets, 2 nodes, 4 groups, 3 cores, 2 threads;
+/// the last node has no memory, and there is one without CPUs.
 fn lines() -> Vec<(String, String)> {
     let value = |field: &str| match field {
         "topology.sockets" | "topology.nodes_per_socket" | "topology.threads_per_core" => "2",
         "topology.l3_groups_per_socket" => "4",
         "topology.cores_per_l3_group" => "3",
+        "topology.memory_only_nodes" | "topology.memoryless_nodes" => "1",
         "cache.line_bytes" => "64",
         "cache.adjacent_line_prefetch" => "true",
         "transfer.smt_ns" => "8.5",
@@ -24,6 +26,8 @@ fn lines() -> Vec<(String, String)> {
         "transfer.cross_socket_ns" => "260",
         "memory.local_ns" => "100",
         "memory.remote_ns" => "200",
+        "memory.memory_only_ns" => "150",
+        "memory.memory_only_gb_per_s" => "20",
         "core.store_buffer_entries" => "60",
         "core.smt_share" => "0.75",
         "cache.l1_kib" => "48",
@@ -156,7 +160,7 @@ fn the_other_named_machines_have_the_sizes_of_their_parts() {
 #[test]
 fn cores_are_numbered_by_socket_group_and_core_and_siblings_come_last() {
     let machine = machine();
-    assert_eq!((machine.physical_cores(), machine.cores(), machine.nodes()), (24, 48, 4));
+    assert_eq!((machine.physical_cores(), machine.cores(), machine.nodes()), (24, 48, 5));
     let places: Vec<_> = [0, 2, 3, 5, 6, 11, 12, 23, 24, 47]
         .map(|cpu| (machine.socket_of(cpu), machine.node_of(cpu), machine.l3_of(cpu)))
         .into();
@@ -211,6 +215,7 @@ fn costs_are_in_picoseconds() {
     assert_eq!(machine.memory_ps(0, 0), 100_000);
     assert_eq!(machine.memory_ps(0, 1), 100_000);
     assert_eq!(machine.memory_ps(0, 2), 200_000);
+    assert_eq!((machine.memory_ps(0, 4), machine.memory_ps(12, 4)), (150_000, 250_000));
     for cost in [
         machine.syscall_ps(),
         machine.futex_wake_ps(),
@@ -223,6 +228,36 @@ fn costs_are_in_picoseconds() {
     ] {
         assert_eq!(cost, 2_500);
     }
+}
+
+#[test]
+fn nodes_may_have_no_cpus_or_no_memory() {
+    let machine = machine();
+    assert_eq!((machine.nodes(), machine.cpu_nodes()), (5, 4));
+    assert_eq!(
+        [0, 2, 3, 4, 5].map(|node| machine.has_memory(node)),
+        [true, true, false, true, false]
+    );
+    assert_eq!(machine.socket_of_node(4), 0);
+    assert_eq!(machine.memory_only_gb_per_s(), Some(20.0));
+    let nearest = |cpu, asked: fn(usize) -> bool| machine.nearest_memory(cpu, asked);
+    assert_eq!(nearest(23, |_| true), Some(2), "its own node has none");
+    assert_eq!(nearest(0, |node| node >= 3), Some(4));
+    assert_eq!(nearest(0, |node| node == 3), None);
+    let nodes = |memoryless: &'static str, only: &'static str| {
+        let (memoryless, only) = (figure(memoryless), figure(only));
+        error_with_all(&[
+            ("topology.memoryless_nodes", Some(&memoryless)),
+            ("topology.memory_only_nodes", Some(&only)),
+            ("memory.memory_only_ns", None),
+            ("memory.memory_only_gb_per_s", None),
+        ])
+    };
+    says(&nodes("4", "0"), &["topology.memoryless_nodes", "no node would have memory"]);
+    says(&nodes("5", "1"), &["topology.memoryless_nodes", "more than the 4 nodes with CPUs"]);
+    says(&nodes("1", "1"), &["memory.memory_only_ns", "is missing"]);
+    let near = error_with("memory.memory_only_ns", Some(&figure("50")));
+    says(&near, &["memory.local_ns", "100 is more than the 50 of `memory.memory_only_ns`"]);
 }
 
 #[test]
@@ -247,6 +282,7 @@ fn what_a_file_leaves_out_has_the_documented_default() {
     let needed: Vec<_> = good()
         .into_iter()
         .filter(|(name, _)| FIELDS.iter().any(|f| f.name == name && f.absent.is_none()))
+        .filter(|(name, _)| name != "memory.memory_only_ns") // there are no such nodes
         .collect();
     let machine = parse(&text_of(&needed)).expect("the rest may be absent");
     assert_eq!(machine.l1(), Cache { bytes: 32 << 10, ways: 8, hit_ps: 1_000 });
@@ -260,7 +296,8 @@ fn what_a_file_leaves_out_has_the_documented_default() {
     assert_eq!((machine.home_visits(), machine.atomics()), (HomeVisits::Always, Atomics::Near));
     assert_eq!((machine.node_gb_per_s(), machine.core_gb_per_s()), (100.0, 15.0));
     assert_eq!(machine.link_gb_per_s(), Some(50.0));
-    let absent = FIELDS.len() - needed.len();
+    assert_eq!((machine.nodes(), machine.memory_only_gb_per_s()), (4, None));
+    let absent = FIELDS.len() - needed.len() - 2;
     let by_default = machine.figures().filter(|figure| figure.by_default);
     assert_eq!(by_default.filter(|figure| figure.source.contains("default")).count(), absent);
 }
@@ -304,7 +341,7 @@ fn a_socket_of_one_group_grows_by_cores() {
 #[test]
 fn nodes_stay_whole_when_a_machine_grows() {
     let grown = machine().with_cores(49).expect("it can be grown");
-    assert_eq!((grown.l3_groups(), grown.nodes()), (12, 4));
+    assert_eq!((grown.l3_groups(), grown.nodes()), (12, 5));
     assert_eq!((grown.node_of(0), grown.node_of(8), grown.node_of(9)), (0, 0, 1));
 }
 

@@ -31,7 +31,10 @@ impl Guest {
     }
 
     fn on(machine: &str, threads: usize, seed: u64) -> Guest {
-        let machine = Machine::named(machine).expect("a known machine");
+        Guest::of(Machine::named(machine).expect("a known machine"), threads, seed)
+    }
+
+    fn of(machine: Machine, threads: usize, seed: u64) -> Guest {
         let all = CpuSet::first(machine.cores());
         let identities: Vec<_> = (0..threads as i32)
             .map(|thread| ThreadIdentity { tid: 1000 + thread, affinity: all })

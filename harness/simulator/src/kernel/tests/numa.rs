@@ -1,7 +1,7 @@
 //! Which node a page is on.
 
 use super::super::PAGE_BYTES;
-use super::{Guest, NOWHERE, at, error};
+use super::{Guest, Machine, NOWHERE, at, error};
 
 const DEFAULT: u64 = 0;
 const PREFERRED: u64 = 1;
@@ -289,4 +289,35 @@ fn a_machine_of_one_node_has_one() {
     assert_eq!(guest.policy(BIND, 0b10), error(libc::EINVAL));
     assert_eq!(guest.policy(INTERLEAVE, 0b1), 0);
     assert_eq!(guest.kernel.touch(pages.number(0), 0, 63), 0);
+}
+
+#[test]
+fn pages_go_where_there_is_memory() {
+    let text = include_str!("../../../machines/epyc-7742-2s.toml")
+        .replace("memory_only_nodes = { value = 0,", "memory_only_nodes = { value = 1,")
+        .replace("memoryless_nodes = { value = 0,", "memoryless_nodes = { value = 1,")
+        .replace("[memory]", "[memory]\nmemory_only_ns = { value = 250, source = \"a test\", confidence = \"assumed\" }");
+    let mut guest = Guest::of(Machine::from_toml(&text, "a test").unwrap(), 1, 1);
+    let pages = Pages::new(6);
+    // The second socket has no memory: the first one's is nearer than that without CPUs.
+    assert_eq!(guest.touched(&pages, 1, FAR), [0]);
+    assert_eq!(guest.bind(&pages, 6, BIND, 0b010, 0), error(libc::EINVAL));
+    assert_eq!(guest.bind(&pages, 6, BIND, 0b100, MOVE), 0);
+    assert_eq!(guest.touched(&pages, 2, FAR), [2, 2]);
+    let pages = Pages::new(4);
+    assert_eq!(guest.bind(&pages, 4, INTERLEAVE, 0b111, 0), 0);
+    let mut nodes = guest.touched(&pages, 4, NEAR);
+    nodes.sort_unstable();
+    assert_eq!(nodes, [0, 0, 2, 2]);
+    let (mut page, mut wanted, mut status) = (pages.address(0), 1_i32, 0_i32);
+    let mut arguments = [0, 1, at(&mut page), at(&mut wanted), at(&mut status), MOVE];
+    assert_eq!(guest.result(libc::SYS_move_pages, &arguments), error(libc::ENODEV));
+    wanted = 2;
+    arguments[3] = at(&mut wanted);
+    assert_eq!(guest.result(libc::SYS_move_pages, &arguments), 0);
+    assert_eq!(std::hint::black_box(status), 2);
+    let mut mask = 0_u64;
+    let arguments = [0, at(&mut mask), 64, 0, ASK_ALLOWED];
+    assert_eq!(guest.result(libc::SYS_get_mempolicy, &arguments), 0);
+    assert_eq!(std::hint::black_box(mask), 0b101);
 }
