@@ -28,6 +28,9 @@ else
     echo "SKIPPED: Miri needs a nightly toolchain: rustup toolchain install nightly --component miri,rust-src"
 fi
 
+# Instructions of ours and of other crates, counted in one run of an optimised build.
+step cargo test --locked -p manycore --test prices -- --ignored
+
 # Every scenario on every machine: what a machine lacks is a reason, nothing may fail.
 step cargo build --release --locked -p manycore
 for machine in harness/simulator/machines/*.toml; do
