@@ -93,8 +93,8 @@ impl<T> MpscNode<T> {
     }
 
     /// Gives the element back.
-    pub fn into_inner(self: Box<Self>) -> T {
-        (*self).element
+    pub fn into_inner(self) -> T {
+        self.element
     }
 }
 

@@ -1,7 +1,8 @@
 //! On the heap: values that a queue allocates while it is used, so that a refusal has to be an answer.
 
-use alloc::alloc::{Layout, alloc};
+use alloc::alloc::alloc;
 use alloc::boxed::Box;
+use core::alloc::Layout;
 use core::ptr::NonNull;
 
 /// Moves `value` to the heap.
