@@ -75,6 +75,37 @@ fn counts_are_as_approved() {
     println!("{said}");
 }
 
+/// A worker's push and pop cost no more instructions than those of `crossbeam-deque`.
+#[test]
+fn deques_cost_a_worker_no_more_than_crossbeams() {
+    let target = release().parent().unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--release", "--locked", "-p", "manycore"])
+        .args(["--example", "deque_price"])
+        .current_dir(root())
+        .env("CARGO_TARGET_DIR", target.parent().unwrap())
+        .env_remove("RUSTC_BOOTSTRAP")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let rows: Vec<Vec<&str>> =
+        said.lines().skip(2).map(|line| line.split('|').map(str::trim).collect()).collect();
+    let price = |deque: &str, below: &str| -> f64 {
+        let row = rows.iter().find(|row| row[1..3] == [deque, below]);
+        row.unwrap_or_else(|| panic!("{deque}: {said}"))[3].parse().unwrap()
+    };
+    for below in ["0", "8"] {
+        for (ours, theirs) in [
+            ("deque_chase_lev", "crossbeam-deque LIFO"),
+            ("deque_chase_lev_growing", "crossbeam-deque LIFO"),
+            ("deque_packed_fifo", "crossbeam-deque FIFO"),
+        ] {
+            assert!(price(ours, below) <= price(theirs, below), "{ours}, {below} below: {said}");
+        }
+    }
+}
+
 #[test]
 fn locked_operations_are_those_of_the_papers() {
     if without_valgrind() {
@@ -96,6 +127,8 @@ fn locked_operations_are_those_of_the_papers() {
         ("queues/mpmc_ticket", 3.0),
         ("queues/mpmc_michael_scott", 2.5),
         ("queues/mutex_ring", 1.0),
+        ("queues/deque_chase_lev_growing", 0.5),
+        ("queues/deque_packed_fifo", 1.0),
         ("alloc-arena/bump_heap", 0.0),
         ("alloc-arena/bump_atomic", 1.0),
         ("alloc-arena/pool_free_list", 0.0),

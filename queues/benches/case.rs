@@ -7,6 +7,7 @@ use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use harness::layout::Object;
 use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
@@ -49,6 +50,9 @@ impl<const WORDS: usize> Element<WORDS> {
 /// What went in and came out, known when the threads have ended.
 #[derive(Default)]
 struct Ledger {
+    /// What went in and came out so far, if the queue is kept short.
+    pushing: CachePadded<AtomicU64>,
+    popping: CachePadded<AtomicU64>,
     pushed: AtomicU64,
     popped: AtomicU64,
     /// Sums of the first words, modulo 2⁶⁴.
@@ -118,9 +122,21 @@ struct Worker<P, C, Q, const WORDS: usize> {
     ledger: Arc<Ledger>,
     checks_order: bool,
     capacity: u64,
+    /// Whether a queue without bounds has to be kept from growing.
+    kept_short: bool,
     think: u64,
     /// Keeps alive what the endpoints borrow.
     queue: Shared<Q>,
+}
+
+impl<P, C, Q, const WORDS: usize> Worker<P, C, Q, WORDS> {
+    /// Whether no more is inside than the workload's capacity, by what both sides tell each other
+    /// after each batch: producers that are faster than consumers would else take as much memory as
+    /// there is, and a look a batch does not slow the queue down.
+    fn has_room(&self) -> bool {
+        let read = |from: &CachePadded<AtomicU64>| from.load(Ordering::Relaxed);
+        read(&self.ledger.pushing).wrapping_sub(read(&self.ledger.popping)) < self.capacity
+    }
 }
 
 impl<P, C, Q, const WORDS: usize> Work for Worker<P, C, Q, WORDS>
@@ -132,6 +148,7 @@ where
     #[inline(never)]
     fn batch(&mut self, ops: u64) -> u64 {
         let mut done = 0;
+        let may_push = !self.kept_short || self.has_room();
         match (&mut self.pushing, &mut self.popping) {
             (Some(pushing), Some(popping)) => {
                 for _ in 0..ops.div_ceil(2) {
@@ -139,6 +156,7 @@ where
                     chain(self.think);
                 }
             }
+            (Some(_), None) if !may_push => (0..ops).for_each(|_| spin_loop()),
             (Some(pushing), None) => {
                 for _ in 0..ops {
                     if pushing.push() {
@@ -147,6 +165,9 @@ where
                         spin_loop();
                     }
                     chain(self.think);
+                }
+                if self.kept_short {
+                    self.ledger.pushing.fetch_add(done, Ordering::Relaxed);
                 }
             }
             (None, Some(popping)) => {
@@ -157,6 +178,9 @@ where
                         spin_loop();
                     }
                     chain(self.think);
+                }
+                if self.kept_short {
+                    self.ledger.popping.fetch_add(done, Ordering::Relaxed);
                 }
             }
             (None, None) => {}
@@ -290,6 +314,7 @@ where
             ledger: ledger.clone(),
             checks_order: is_a_queue::<Element<WORDS>, Q>(),
             capacity: conditions.workload.capacity as u64,
+            kept_short: !Q::PROPERTIES.bounded,
             think: conditions.steps.steps(conditions.workload.think_ns),
             queue: shared.clone(),
         })

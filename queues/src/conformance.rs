@@ -58,26 +58,33 @@ fn made<Q: WithCapacity>(capacity: usize) -> Result<Q, Violation> {
         .map_err(|error| Violation(format!("with_capacity({capacity}) failed: {error}")))
 }
 
+/// How many elements a queue of `capacity` is filled with: one that is not bounded, with more.
+fn fill_of<T: Send, Q: Queue<T>>(capacity: usize) -> usize {
+    if Q::PROPERTIES.bounded { capacity } else { 3 * capacity + 1 }
+}
+
 /// Alone, each capacity from 1 to 17 takes exactly so many elements, gives the next one back, and
-/// returns them in order, from every slot on.
+/// returns them in order, from every slot on. A queue that is not bounded takes more.
 ///
 /// # Errors
 /// When it does not.
 pub fn capacity_and_order<Q: Queue<u64> + WithCapacity>() -> Result<(), Violation> {
     for capacity in CAPACITIES {
         let mut queue = made::<Q>(capacity)?;
-        require!(queue.capacity() == capacity, "{} slots, not {capacity}", queue.capacity());
+        let bounded = Q::PROPERTIES.bounded;
+        let room = if bounded { capacity } else { usize::MAX };
+        require!(queue.capacity() == room, "{} slots, not {room}", queue.capacity());
         let (mut producer, mut consumer) = queue.split();
         let mut next = 0..;
         for round in 0..3 * capacity {
-            let values: Vec<u64> = next.by_ref().take(capacity).collect();
+            let values: Vec<u64> = next.by_ref().take(fill_of::<u64, Q>(capacity)).collect();
             for &value in &values {
                 require!(
                     producer.try_push(value).is_ok(),
                     "capacity {capacity}: full in round {round} at {value} of {values:?}"
                 );
             }
-            for refused in [u64::MAX, 0] {
+            for refused in [u64::MAX, 0].into_iter().filter(|_| bounded) {
                 require!(
                     producer.try_push(refused) == Err(Full(refused)),
                     "capacity {capacity}: a full queue did not hand {refused} back"
@@ -169,7 +176,9 @@ impl Ledger {
 /// When one was dropped twice, or not, or too early.
 pub fn drops_once<Q: Queue<Counted> + WithCapacity>() -> Result<(), Violation> {
     for capacity in CAPACITIES {
-        for (offset, fill) in (0..capacity).flat_map(|o| (0..=capacity).map(move |f| (o, f))) {
+        let bounded = Q::PROPERTIES.bounded;
+        let most = fill_of::<Counted, Q>(capacity);
+        for (offset, fill) in (0..capacity).flat_map(|o| (0..=most).map(move |f| (o, f))) {
             let what = format!("capacity {capacity}, {offset} passed through, {fill} left");
             let ledger = Ledger::new(offset + fill + 1);
             let mut queue = made::<Q>(capacity)?;
@@ -182,7 +191,8 @@ pub fn drops_once<Q: Queue<Counted> + WithCapacity>() -> Result<(), Violation> {
                 let pushed = producer.try_push(ledger.element(number, false)).is_ok();
                 require!(pushed, "{what}: full");
             }
-            if fill == capacity {
+            let full = bounded && fill == capacity;
+            if full {
                 let refused = producer.try_push(ledger.element(offset + fill, false));
                 require!(refused.is_err(), "{what}: not full");
             }
@@ -191,7 +201,7 @@ pub fn drops_once<Q: Queue<Counted> + WithCapacity>() -> Result<(), Violation> {
             require!(0u64 == left, "{what}: {left} drops of elements inside the queue");
             drop(queue);
             let mut expected = alloc::vec![1; offset + fill];
-            expected.push(u8::from(fill == capacity));
+            expected.push(u8::from(full));
             let drops = ledger.drops();
             require!(drops == expected, "{what}: elements were dropped {drops:?} times");
         }
@@ -236,12 +246,13 @@ pub fn zero_sized<Q: Queue<()> + WithCapacity>() -> Result<(), Violation> {
     for capacity in CAPACITIES {
         let mut queue = made::<Q>(capacity)?;
         let (mut producer, mut consumer) = queue.split();
-        for fill in (0..=capacity).chain((0..capacity).rev()) {
+        let most = fill_of::<(), Q>(capacity);
+        for fill in (0..=most).chain((0..most).rev()) {
             let pushed = iter::from_fn(|| producer.try_push(()).ok()).take(fill).count();
             require!(pushed == fill, "capacity {capacity}: {pushed} of {fill} went in");
-            let full = fill == capacity;
+            let full = Q::PROPERTIES.bounded && fill == capacity;
             require!(!full || producer.try_push(()).is_err(), "capacity {capacity}: not full");
-            let popped = iter::from_fn(|| consumer.try_pop()).take(2 * capacity + 2).count();
+            let popped = iter::from_fn(|| consumer.try_pop()).take(2 * most + 2).count();
             require!(popped == fill, "capacity {capacity}: {popped} of {fill} came out");
         }
     }

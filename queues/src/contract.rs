@@ -12,8 +12,9 @@ use core::fmt;
 ///   once, with the queue;
 /// - an element that did not go in comes back in [`Full`];
 /// - everything written before a push is visible after the pop that returns its element;
-/// - while nobody else is inside an operation, `capacity` elements go in and no more, and a queue
-///   that holds an element is not empty. What a peer that is inside an operation does to this, the
+/// - while nobody else is inside an operation, `capacity` elements go in and no more (a queue that
+///   is not bounded takes as many as there is memory for), and a queue that holds an element is not
+///   empty. What a peer that is inside an operation does to this, the
 ///   variant says under "Progress".
 pub trait Queue<T: Send>: Send + Sync + Sized {
     /// The side that pushes.
@@ -36,7 +37,7 @@ pub trait Queue<T: Send>: Send + Sync + Sized {
     /// earlier pair stay in the queue.
     fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>);
 
-    /// How many elements fit.
+    /// How many elements fit; `usize::MAX` if the queue is not bounded.
     fn capacity(&self) -> usize;
 }
 
@@ -54,7 +55,8 @@ pub trait SharedQueue<T: Send>: Queue<T> {
 
 /// A queue whose capacity is chosen when it is made.
 pub trait WithCapacity: Sized {
-    /// Makes an empty queue for `capacity` elements, exactly.
+    /// Makes an empty queue for `capacity` elements, exactly; one that is not bounded begins with
+    /// room for as many or fewer, and refuses what no memory could hold.
     ///
     /// # Errors
     /// [`CapacityError`] says which capacity would do; nothing aborts.
@@ -103,6 +105,27 @@ impl<T> Steal<T> {
         match self {
             Self::Success(value) => Some(value),
             Self::Empty | Self::Retry => None,
+        }
+    }
+}
+
+/// What an attempt to pop came to where a push that is under way can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pop<T> {
+    /// The oldest element.
+    Item(T),
+    /// There was none.
+    Empty,
+    /// It cannot be reached until a push that is under way has ended.
+    Busy,
+}
+
+impl<T> Pop<T> {
+    /// The element, if there is one.
+    pub fn item(self) -> Option<T> {
+        match self {
+            Self::Item(value) => Some(value),
+            Self::Empty | Self::Busy => None,
         }
     }
 }
@@ -165,7 +188,8 @@ pub struct Properties {
     pub producers: Side,
     /// How many may pop at once.
     pub consumers: Side,
-    /// Whether the capacity is fixed when the queue is made.
+    /// Whether the capacity is fixed when the queue is made. Where not, a push allocates, and says
+    /// full when the allocator refuses.
     pub bounded: bool,
     /// In which order elements come out.
     pub order: Order,

@@ -52,16 +52,14 @@
 //! capacity; `top` is moved without SeqCst, since both sides have a fence; `pop` stores `bottom` with
 //! Release, since a release sequence does not go on over plain stores any more (C++20, P0982).
 
-use core::cell::Cell;
 use core::fmt;
-use core::marker::PhantomData;
 
 use crossbeam_utils::CachePadded;
 
 use super::contract::{
-    CapacityError, Consumer, Full, Order, Producer, Progress, Properties, Queue, Side, Steal,
-    WithCapacity,
+    CapacityError, Full, Order, Progress, Properties, Queue, Side, Steal, WithCapacity,
 };
+use super::deque_ends::{self, Deque, Thief, Worker};
 use super::drain::drain;
 use super::flag_slot::FlagSlot;
 use super::hot::{HotField, HotFields, Role};
@@ -150,8 +148,8 @@ impl<T, S: Storage> DequeChaseLev<T, S> {
     /// Gives out the worker's end and the first thief's. The exclusive borrow proves that no others
     /// exist.
     #[inline]
-    pub fn split(&mut self) -> (Worker<'_, T, S>, Thief<'_, T, S>) {
-        (Worker { deque: self, not_shared: PhantomData }, Thief { deque: self })
+    pub fn split(&mut self) -> (Worker<'_, Self, T>, Thief<'_, Self, T>) {
+        deque_ends::ends(self)
     }
 
     #[inline(always)]
@@ -177,9 +175,11 @@ impl<T, S: Storage> DequeChaseLev<T, S> {
         // element came by E1, the slot goes back by E2.
         self.top.compare_exchange(top, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+}
 
+impl<T, S: Storage> Deque<T> for DequeChaseLev<T, S> {
     #[inline(always)]
-    fn try_push(&self, value: T) -> Result<(), Full<T>> {
+    unsafe fn push(&self, value: T) -> Result<(), Full<T>> {
         // ORDERING: Relaxed - by I1 the worker reads its own position back.
         let bottom = self.bottom.load(Ordering::Relaxed);
         // SAFETY: read from `bottom`.
@@ -199,7 +199,7 @@ impl<T, S: Storage> DequeChaseLev<T, S> {
     }
 
     #[inline(always)]
-    fn pop(&self) -> Option<T> {
+    unsafe fn pop(&self) -> Option<T> {
         // ORDERING: Relaxed - by I1 the worker reads its own position back.
         let bottom = self.bottom.load(Ordering::Relaxed);
         let newest = laps::previous(bottom, self.index_mask, self.capacity());
@@ -263,11 +263,11 @@ impl<T, S: Storage> WithCapacity for DequeChaseLev<T, S> {
 
 impl<T: Send, S: Storage> Queue<T> for DequeChaseLev<T, S> {
     type Producer<'q>
-        = Worker<'q, T, S>
+        = Worker<'q, Self, T>
     where
         Self: 'q;
     type Consumer<'q>
-        = Thief<'q, T, S>
+        = Thief<'q, Self, T>
     where
         Self: 'q;
     const PROPERTIES: Properties = Properties {
@@ -281,7 +281,7 @@ impl<T: Send, S: Storage> Queue<T> for DequeChaseLev<T, S> {
     const BYTES_PER_SLOT: usize = size_of::<FlagSlot<T>>();
 
     #[inline]
-    fn split(&mut self) -> (Worker<'_, T, S>, Thief<'_, T, S>) {
+    fn split(&mut self) -> (Worker<'_, Self, T>, Thief<'_, Self, T>) {
         self.split()
     }
 
@@ -293,7 +293,8 @@ impl<T: Send, S: Storage> Queue<T> for DequeChaseLev<T, S> {
 
 impl<T, S: Storage> Drop for DequeChaseLev<T, S> {
     fn drop(&mut self) {
-        drain(|| self.pop());
+        // SAFETY: the ends are gone.
+        drain(|| unsafe { self.pop() });
     }
 }
 
@@ -321,89 +322,5 @@ impl<T, S: Storage> HotFields for DequeChaseLev<T, S> {
 impl<T, S: Storage> fmt::Debug for DequeChaseLev<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DequeChaseLev").finish_non_exhaustive()
-    }
-}
-
-/// The worker's end of a deque: can be sent to another thread and not shared.
-pub struct Worker<'q, T, S: Storage> {
-    deque: &'q DequeChaseLev<T, S>,
-    /// Two threads must not be the worker at once.
-    not_shared: PhantomData<Cell<T>>,
-}
-
-/// A thief's end of a deque.
-pub struct Thief<'q, T, S: Storage> {
-    deque: &'q DequeChaseLev<T, S>,
-}
-
-impl<T, S: Storage> Worker<'_, T, S> {
-    /// Appends `value` at the worker's end.
-    ///
-    /// # Errors
-    /// [`Full`] hands the value back when the slot for it is not vacant yet.
-    #[inline]
-    pub fn try_push(&mut self, value: T) -> Result<(), Full<T>> {
-        self.deque.try_push(value)
-    }
-
-    /// Takes the newest element, if there is one.
-    #[inline]
-    pub fn pop(&mut self) -> Option<T> {
-        self.deque.pop()
-    }
-}
-
-impl<T, S: Storage> Thief<'_, T, S> {
-    /// Takes the oldest element, if there is one and nobody else is taking it.
-    #[inline]
-    pub fn steal(&self) -> Steal<T> {
-        self.deque.steal()
-    }
-}
-
-impl<T: Send, S: Storage> Producer<T> for Worker<'_, T, S> {
-    #[inline]
-    fn try_push(&mut self, value: T) -> Result<(), Full<T>> {
-        self.try_push(value)
-    }
-
-    fn try_clone(&self) -> Option<Self> {
-        None
-    }
-}
-
-impl<T: Send, S: Storage> Consumer<T> for Thief<'_, T, S> {
-    /// Steals until nobody else was faster.
-    #[inline]
-    fn try_pop(&mut self) -> Option<T> {
-        loop {
-            match self.steal() {
-                Steal::Success(value) => return Some(value),
-                Steal::Empty => return None,
-                Steal::Retry => {}
-            }
-        }
-    }
-
-    fn try_clone(&self) -> Option<Self> {
-        Some(self.clone())
-    }
-}
-
-impl<T, S: Storage> Clone for Thief<'_, T, S> {
-    fn clone(&self) -> Self {
-        Self { deque: self.deque }
-    }
-}
-
-impl<T, S: Storage> fmt::Debug for Worker<'_, T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").finish_non_exhaustive()
-    }
-}
-
-impl<T, S: Storage> fmt::Debug for Thief<'_, T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Thief").finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ use crossbeam_utils::CachePadded;
 
 use super::contract::CapacityError;
 use super::deque_chase_lev::DequeChaseLev;
+use super::deque_packed_fifo::{self, DequePackedFifo};
 use super::flag_slot::FlagSlot;
 use super::hot::HotField;
 use super::laps::LARGEST;
@@ -152,6 +153,15 @@ impl<T, const N: usize> DequeChaseLev<T, Inline<N>> {
     }
 }
 
+impl<T, const N: usize> DequePackedFifo<T, Inline<N>> {
+    /// Makes an empty deque of `N` slots, a power of two that is at least 2.
+    pub const fn new() -> Self {
+        const { assert!(N > 1 && N.is_power_of_two(), "positions need a power of two of slots") };
+        const { assert!(N <= deque_packed_fifo::LARGEST, "more slots than positions can number") };
+        Self::over(InlineSlots::filled([const { Slot::vacant() }; N]), N, 0)
+    }
+}
+
 impl<T, R, const N: usize> MpmcTicket<T, Inline<N>, R> {
     /// Makes an empty ring of `N` slots, a power of two that is at least 2.
     ///
@@ -217,6 +227,12 @@ impl<T, const N: usize> Default for SpscFastForward<T, Inline<N>> {
 }
 
 impl<T, const N: usize> Default for DequeChaseLev<T, Inline<N>> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Default for DequePackedFifo<T, Inline<N>> {
     fn default() -> Self {
         Self::new()
     }

@@ -1,15 +1,20 @@
-//! Bounded queues for `no_std`: one contract, for every number of producers and consumers.
+//! Queues for `no_std`: one contract, for every number of producers and consumers.
 //!
 //! # Which variant when
 //! - One thread pushes and one pops: `spsc_ring_cached`; several of them, one for each pair of
 //!   threads, beat one queue for all.
 //!   `spsc_fastforward` where an element must be seen at once and the sides are mostly far apart;
 //!   `spsc_lamport` is what both are measured against.
-//! - One worker that takes back its newest, and others that help out: `deque_chase_lev`.
+//! - One worker that takes back its newest, and others that help out: `deque_chase_lev`;
+//!   `deque_chase_lev_growing` where a push must not be refused; `deque_packed_fifo` where the oldest
+//!   comes first for all, and who runs dry takes half.
 //! - Any number on either side, and threads are not stopped in the middle for long: `mpmc_ring_vyukov`.
 //! - Many cores on either side, all running: `mpmc_ticket`, whose additions never fail.
 //! - Nobody may be kept from elements by a thread that was stopped: `mpmc_michael_scott`, which costs
 //!   most.
+//! - A push must not be refused, from any number of threads to any number, or to workers that take
+//!   batches into deques of their own: `mpmc_segmented`.
+//! - The same to one thread, or of elements that have nodes of their own: `mpsc_unbounded`.
 //! - Few operations, elements whose slots must not cost a word more, or an exact length: `mutex_ring`.
 //!
 //! | id | type | producers | consumers | order | progress | linearizable | bytes | bytes per slot | kind |
@@ -19,9 +24,13 @@
 //! | `spsc_lamport` | [`SpscLamport`] | single | single | FIFO | wait-free | yes | 384 | 8 | variant |
 //! | `spsc_fastforward` | [`SpscFastForward`] | single | single | FIFO | wait-free | yes | 384 | 16 | variant |
 //! | `deque_chase_lev` | [`DequeChaseLev`] | single | multi | FIFO | obstructed | no | 384 | 16 | variant |
+//! | `deque_chase_lev_growing` | [`DequeChaseLevGrowing`] | single | multi | FIFO | lock-free | yes | 384 | 16 | variant |
+//! | `deque_packed_fifo` | [`DequePackedFifo`] | single | multi | FIFO | obstructed | no | 384 | 8 | variant |
 //! | `mpmc_ring_vyukov` | [`MpmcRingVyukov`] | multi | multi | FIFO | obstructed | no | 384 | 16 | variant |
 //! | `mpmc_ticket` | [`MpmcTicket`] | multi | multi | FIFO | blocking | no | 640 | 16 | variant |
 //! | `mpmc_michael_scott` | [`MpmcMichaelScott`] | multi | multi | FIFO | lock-free | no | 640 | 24 | variant |
+//! | `mpmc_segmented` | [`MpmcSegmented`] | multi | multi | FIFO | blocking | yes | 384 | 16 | variant |
+//! | `mpsc_unbounded` | [`MpscUnbounded`] | multi | single | FIFO | obstructed | no | 256 | 16 | variant |
 //! | `mutex_ring` | [`MutexRing`] | multi | multi | FIFO | blocking | yes | 256 | 8 | variant |
 //! | `spsc_ring_unpadded` | [`SpscRingUnpadded`] | single | single | FIFO | wait-free | yes | 64 | 8 | control |
 //!
@@ -54,6 +63,8 @@ extern crate std;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(feature = "alloc")]
+mod block;
 mod blocking;
 #[cfg(feature = "alloc")]
 mod boxed;
@@ -61,6 +72,10 @@ mod boxed;
 pub mod conformance;
 pub mod contract;
 mod deque_chase_lev;
+#[cfg(feature = "alloc")]
+mod deque_chase_lev_growing;
+mod deque_ends;
+mod deque_packed_fifo;
 mod drain;
 mod flag_slot;
 pub mod hot;
@@ -68,9 +83,15 @@ mod inline;
 mod laps;
 mod mpmc_michael_scott;
 mod mpmc_ring_vyukov;
+#[cfg(feature = "alloc")]
+mod mpmc_segmented;
 mod mpmc_ticket;
+#[cfg(feature = "alloc")]
+mod mpsc_unbounded;
 mod mutex_ring;
 mod null;
+#[cfg(feature = "alloc")]
+mod on_heap;
 #[cfg(feature = "std")]
 mod park;
 mod relax;
@@ -94,15 +115,23 @@ pub use blocking::{Blocking, Closed, Receiver, Sender};
 #[cfg(feature = "alloc")]
 pub use boxed::{Boxed, BoxedSlots};
 pub use contract::{
-    CapacityError, Consumer, Full, Order, Producer, Progress, Properties, Queue, SharedQueue, Side,
-    Steal, WithCapacity,
+    CapacityError, Consumer, Full, Order, Pop, Producer, Progress, Properties, Queue, SharedQueue,
+    Side, Steal, WithCapacity,
 };
-pub use deque_chase_lev::{DequeChaseLev, Thief, Worker};
+pub use deque_chase_lev::DequeChaseLev;
+#[cfg(feature = "alloc")]
+pub use deque_chase_lev_growing::DequeChaseLevGrowing;
+pub use deque_ends::{Deque, Thief, Worker};
+pub use deque_packed_fifo::DequePackedFifo;
 pub use hot::{HotField, HotFields, Role, Sharing};
 pub use inline::{Inline, InlineSlots};
 pub use mpmc_michael_scott::MpmcMichaelScott;
 pub use mpmc_ring_vyukov::MpmcRingVyukov;
+#[cfg(feature = "alloc")]
+pub use mpmc_segmented::MpmcSegmented;
 pub use mpmc_ticket::MpmcTicket;
+#[cfg(feature = "alloc")]
+pub use mpsc_unbounded::{MpscConsumer, MpscNode, MpscProducer, MpscUnbounded};
 pub use mutex_ring::MutexRing;
 pub use null::NullQueue;
 #[cfg(feature = "std")]

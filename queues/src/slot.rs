@@ -30,6 +30,22 @@ impl<T> Slot<T> {
         self.0.with_mut(|slot| unsafe { slot.cast::<T>().write(value) });
     }
 
+    /// Makes this slot hold bit for bit what `other` holds; which of the two is taken from then on,
+    /// the caller decides.
+    ///
+    /// # Safety
+    /// Nobody else is inside an operation of this slot, nor inside `put` of the other one, and the
+    /// last of them happened before.
+    #[inline(always)]
+    #[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "only what grows copies"))]
+    pub(crate) unsafe fn copy(&self, other: &Self) {
+        self.0.with_mut(|to| {
+            // SAFETY: the pointers are the cells'; by the caller's duty one is nobody else's and
+            // nobody writes through the other. Uninitialised bytes are copied as such.
+            other.0.with(|from| unsafe { to.copy_from_nonoverlapping(from, 1) });
+        });
+    }
+
     /// Moves the element out.
     ///
     /// # Safety

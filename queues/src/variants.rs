@@ -7,7 +7,7 @@
 ///
 /// Each row's type is written with the element type `T`, which the callback binds, for instance
 /// by `type Row<T> = $queue;`. With feature `alloc` the rings are `Boxed`; without it they are
-/// `Inline<1024>`, which takes every capacity up to that.
+/// `Inline<1024>`, which takes every capacity up to that, and the rows that allocate are not there.
 ///
 /// ```
 /// macro_rules! capacities {
@@ -27,16 +27,18 @@ macro_rules! for_each_queue {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __queue_rows {
-    ([$($callback:ident)::+] $storage:ty) => { $($callback)::+! {
+    ([$($callback:ident)::+] $storage:ty; $($more:tt)*) => { $($callback)::+! {
         null => $crate::NullQueue<T>, baseline;
         spsc_ring_cached => $crate::SpscRingCached<T, $storage>, variant;
         spsc_lamport => $crate::SpscLamport<T, $storage>, variant;
         spsc_fastforward => $crate::SpscFastForward<T, $storage>, variant;
         deque_chase_lev => $crate::DequeChaseLev<T, $storage>, variant;
+        deque_packed_fifo => $crate::DequePackedFifo<T, $storage>, variant;
         mpmc_ring_vyukov => $crate::MpmcRingVyukov<T, $storage>, variant;
         mpmc_ticket => $crate::MpmcTicket<T, $storage>, variant;
         mpmc_michael_scott => $crate::MpmcMichaelScott<T, $storage>, variant;
         mutex_ring => $crate::MutexRing<T, $storage>, variant;
+        $($more)*
         spsc_ring_unpadded => $crate::SpscRingUnpadded<T, $storage>, control;
     } };
 }
@@ -47,12 +49,16 @@ macro_rules! __queue_rows {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __queue_rows_of_the_storage {
-    ($($callback:ident)::+) => { $crate::__queue_rows! { [$($callback)::+] $crate::Boxed } };
+    ($($callback:ident)::+) => { $crate::__queue_rows! { [$($callback)::+] $crate::Boxed;
+        deque_chase_lev_growing => $crate::DequeChaseLevGrowing<T>, variant;
+        mpsc_unbounded => $crate::MpscUnbounded<T>, variant;
+        mpmc_segmented => $crate::MpmcSegmented<T>, variant;
+    } };
 }
 
 #[cfg(not(feature = "alloc"))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __queue_rows_of_the_storage {
-    ($($callback:ident)::+) => { $crate::__queue_rows! { [$($callback)::+] $crate::Inline<1024> } };
+    ($($callback:ident)::+) => { $crate::__queue_rows! { [$($callback)::+] $crate::Inline<1024>; } };
 }

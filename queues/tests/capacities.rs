@@ -1,8 +1,9 @@
 //! Capacities that are asked for and cannot be had: which one could, says the error.
 
 use queues::{
-    CapacityError, DequeChaseLev, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket, MutexRing,
-    SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded, WithCapacity,
+    CapacityError, DequeChaseLev, DequePackedFifo, Inline, MpmcMichaelScott, MpmcRingVyukov,
+    MpmcTicket, MutexRing, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+    WithCapacity,
 };
 
 fn refusal<Q: WithCapacity>(capacity: usize) -> Option<CapacityError> {
@@ -33,9 +34,12 @@ fn slots_inside_are_as_many_as_they_say() {
 }
 
 #[test]
-fn tickets_need_a_power_of_two_and_say_what_fits() {
+fn some_rings_need_a_power_of_two_and_say_what_fits() {
     fn of<const N: usize>(capacity: usize) -> Option<CapacityError> {
-        refusal::<MpmcTicket<u64, Inline<N>>>(capacity)
+        let ticket = refusal::<MpmcTicket<u64, Inline<N>>>(capacity);
+        let packed = refusal::<DequePackedFifo<u64, Inline<N>>>(capacity);
+        assert!(capacity == usize::MAX || packed == ticket, "{packed:?} {ticket:?}");
+        ticket.and(packed)
     }
     for capacity in 1..=16 {
         assert_eq!(of::<24>(capacity), None, "{capacity}");

@@ -28,6 +28,7 @@ mod inline {
     queues::conformance!(spsc_lamport: queues::SpscLamport<T, Inline<64>>);
     queues::conformance!(spsc_fastforward: queues::SpscFastForward<T, Inline<64>>);
     queues::conformance!(deque_chase_lev: queues::DequeChaseLev<T, Inline<64>>);
+    queues::conformance!(deque_packed_fifo: queues::DequePackedFifo<T, Inline<64>>);
     queues::conformance!(mpmc_ticket: queues::MpmcTicket<T, Inline<64>>);
     queues::conformance!(mpmc_michael_scott: queues::MpmcMichaelScott<T, Inline<64>>);
     queues::conformance!(mpmc_ring_vyukov: queues::MpmcRingVyukov<T, Inline<64>>);

@@ -2,9 +2,9 @@
 
 use crossbeam_utils::CachePadded;
 use queues::{
-    DequeChaseLev, HotField, HotFields, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket,
-    MutexRing, Queue, Role, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
-    WithCapacity,
+    DequeChaseLev, DequePackedFifo, HotField, HotFields, Inline, MpmcMichaelScott, MpmcRingVyukov,
+    MpmcTicket, MutexRing, Queue, Role, SpscFastForward, SpscLamport, SpscRingCached,
+    SpscRingUnpadded, WithCapacity,
 };
 
 fn fields<T: HotFields>(object: &T) -> Vec<HotField> {
@@ -50,19 +50,31 @@ fn assert_kind<T: HotFields>(id: &str, kind: &str, object: &T) {
     assert_eq!(hot == 0, kind == "baseline", "{id}: {hot} hot fields in a {kind}");
 }
 
-/// Rows whose slots are the next power of two, 2 at least.
-const ROUNDED: [&str; 1] = ["mpmc_ticket"];
+/// How many slots a queue of `capacity` has.
+fn slots_of(id: &str, capacity: usize) -> usize {
+    match id {
+        "mpmc_ticket" | "deque_packed_fifo" => capacity.next_power_of_two().max(2),
+        "deque_chase_lev_growing" => capacity.next_power_of_two(),
+        "mpmc_segmented" => 31, // one block
+        "mpsc_unbounded" => 0,  // nodes come with elements
+        _ => capacity,
+    }
+}
 
 /// The slots of a queue: so many, of so many bytes, one behind the other from a pair's start on.
-fn assert_slots<Q: HotFields + Queue<u64>>(id: &str, queue: &Q) {
+fn assert_slots<Q: HotFields + Queue<u64>>(id: &str, queue: &Q, capacity: usize) {
     let slots: Vec<HotField> = fields(queue)
         .into_iter()
         .filter(|field| matches!(field.sharing, queues::Sharing::SideBySide { .. }))
         .collect();
     let bytes: usize = slots.iter().map(|slot| slot.bytes).sum();
-    let capacity = queue.capacity();
-    let count = if ROUNDED.contains(&id) { capacity.next_power_of_two().max(2) } else { capacity };
+    let bounded = Q::PROPERTIES.bounded;
+    assert_eq!(queue.capacity(), if bounded { capacity } else { usize::MAX }, "{id}");
+    let count = slots_of(id, capacity);
     assert_eq!(bytes, count * Q::BYTES_PER_SLOT, "{id}");
+    if count == 0 {
+        return;
+    }
     assert_eq!(slots[0].align, align_of::<CachePadded<u8>>(), "{id}");
     for two in slots.windows(2) {
         assert_eq!(two[0].start + two[0].bytes, two[1].start, "{id}: {two:?}");
@@ -80,7 +92,7 @@ fn every_row_describes_all_of_its_bytes() {
                 assert_described(stringify!($id), &*queue);
                 assert_kind(stringify!($id), stringify!($kind), &*queue);
                 if stringify!($kind) != "baseline" {
-                    assert_slots(stringify!($id), &*queue);
+                    assert_slots(stringify!($id), &*queue, capacity);
                 }
             }
         })* };
@@ -94,9 +106,9 @@ fn rings_with_their_slots_inside_are_described_as_well() {
         ($($ring:ident)*) => { $({
             let full = Box::new($ring::<u64, Inline<24>>::new());
             let part = Box::new($ring::<u64, Inline<24>>::with_capacity(5).expect("a queue"));
-            for ring in [full, part] {
+            for (ring, capacity) in [(full, 24), (part, 5)] {
                 assert_described(stringify!($ring), &*ring);
-                assert_slots(stringify!($ring), &*ring);
+                assert_slots(stringify!($ring), &*ring, capacity);
             }
         })* };
     }
@@ -104,11 +116,15 @@ fn rings_with_their_slots_inside_are_described_as_well() {
     inside!(MpmcMichaelScott SpscRingUnpadded);
     let ring = Box::new(MutexRing::<u64, Inline<24>>::new());
     assert_described("mutex_ring", &*ring);
-    assert_slots("mutex_ring", &*ring);
+    assert_slots("mutex_ring", &*ring, 24);
     for capacity in [1, 3, 16] {
         let ring = Box::new(MpmcTicket::<u64, Inline<24>>::with_capacity(capacity).expect("one"));
         assert_described("mpmc_ticket", &*ring);
-        assert_slots("mpmc_ticket", &*ring);
+        assert_slots("mpmc_ticket", &*ring, capacity);
+        let deque = DequePackedFifo::<u64, Inline<24>>::with_capacity(capacity).expect("one");
+        let deque = Box::new(deque);
+        assert_described("deque_packed_fifo", &*deque);
+        assert_slots("deque_packed_fifo", &*deque, capacity);
     }
 }
 

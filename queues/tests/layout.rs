@@ -3,8 +3,8 @@
 
 use crossbeam_utils::CachePadded;
 use queues::{
-    DequeChaseLev, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket, MutexRing, Queue,
-    SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+    DequeChaseLev, DequePackedFifo, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket,
+    MutexRing, Queue, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
 };
 
 /// A pair of lines where the machine prefetches pairs, else a line.
@@ -32,6 +32,14 @@ fn shapes_are_as_documented() {
         assert_eq!(shape::<SpscFastForward<u64, Boxed>>(), forward);
         let deque = [3 * PAIR, PAIR, flagged, word, word];
         assert_eq!(shape::<DequeChaseLev<u64, Boxed>>(), deque);
+        assert_eq!(shape::<queues::DequeChaseLevGrowing<u64>>(), deque);
+        assert_eq!(shape::<queues::MpmcSegmented<u64>>(), [3 * PAIR, PAIR, flagged, word, word]);
+        let node = 8 + align_of::<u64>().max(word);
+        assert_eq!(shape::<queues::MpscUnbounded<u64>>(), [2 * PAIR, PAIR, node, word, word]);
+        let (head, tail) = queues::MpscUnbounded::<u64>::OFFSETS;
+        assert_eq!(head.abs_diff(tail), PAIR);
+        let packed = [3 * PAIR, PAIR, 8, word, word];
+        assert_eq!(shape::<DequePackedFifo<u64, Boxed>>(), packed);
         let ticket = [5 * PAIR, PAIR, 8 + align_of::<u64>().max(word), word, word];
         assert_eq!(shape::<MpmcTicket<u64, Boxed>>(), ticket);
         let list = [5 * PAIR, PAIR, 8 + 2 * word, word, word];
@@ -61,13 +69,15 @@ fn the_two_sides_are_a_pair_apart() {
             let (head, tail) = <$ring>::OFFSETS;
             assert!(head.abs_diff(tail) >= PAIR, "{} and {tail}: {}", head, stringify!($ring));
             assert_eq!((head % PAIR, tail % PAIR), (0, 0), "{}", stringify!($ring));
-            assert!(head.max(tail) + PAIR < size_of::<$ring>(), "what nobody writes is elsewhere");
+            assert!(head.max(tail) + PAIR < size_of::<$ring>(), "what they read is elsewhere");
         )* };
     }
     apart!(SpscRingCached<u64, Inline<3>>, MpmcRingVyukov<u64, Inline<3>>);
     apart!(SpscLamport<u64, Inline<3>>, SpscFastForward<u64, Inline<3>>);
     apart!(DequeChaseLev<u64, Inline<3>>, MpmcTicket<u64, Inline<4>>);
-    apart!(MpmcMichaelScott<u64, Inline<3>>);
+    apart!(MpmcMichaelScott<u64, Inline<3>>, DequePackedFifo<u64, Inline<4>>);
+    #[cfg(feature = "alloc")]
+    apart!(queues::DequeChaseLevGrowing<u64>, queues::MpmcSegmented<u64>);
     #[cfg(feature = "alloc")]
     apart!(SpscRingCached<u8, queues::Boxed>, MpmcRingVyukov<u8, queues::Boxed>);
 }

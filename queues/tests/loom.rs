@@ -9,20 +9,45 @@
 //! and `storage.rs` (traits), `inline.rs` and `boxed.rs` (slots, and `const` constructors that
 //! loom's types do not have), `null.rs`.
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+#[cfg(feature = "alloc")]
+mod boxed {
+    pub(super) use queues::{Boxed, BoxedSlots};
+}
 use queues::contract;
 use queues::hot;
 mod storage {
     pub(super) use queues::Storage;
 }
+#[path = "loom/deques.rs"]
+mod deques;
 #[path = "loom/sync.rs"]
 mod sync;
+#[cfg(feature = "alloc")]
+#[path = "loom/unbounded.rs"]
+mod unbounded;
 
+#[cfg(feature = "alloc")]
+#[path = "../src/block.rs"]
+mod block;
 #[path = "../src/blocking.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod blocking;
 #[path = "../src/deque_chase_lev.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod deque_chase_lev;
+#[cfg(feature = "alloc")]
+#[path = "../src/deque_chase_lev_growing.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod deque_chase_lev_growing;
+#[path = "../src/deque_ends.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod deque_ends;
+#[path = "../src/deque_packed_fifo.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod deque_packed_fifo;
 #[path = "../src/drain.rs"]
 mod drain;
 #[path = "../src/flag_slot.rs"]
@@ -35,12 +60,23 @@ mod mpmc_michael_scott;
 #[path = "../src/mpmc_ring_vyukov.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod mpmc_ring_vyukov;
+#[cfg(feature = "alloc")]
+#[path = "../src/mpmc_segmented.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod mpmc_segmented;
 #[path = "../src/mpmc_ticket.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod mpmc_ticket;
+#[cfg(feature = "alloc")]
+#[path = "../src/mpsc_unbounded.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod mpsc_unbounded;
 #[path = "../src/mutex_ring.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod mutex_ring;
+#[cfg(feature = "alloc")]
+#[path = "../src/on_heap.rs"]
+mod on_heap;
 #[path = "../src/relax.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod relax;
@@ -160,7 +196,7 @@ where
         histories.extend(popping.into_iter().map(|thread| thread.join().unwrap()));
         // SAFETY: all endpoints went into threads that have ended, or were dropped here.
         let mut ring = unsafe { Box::from_raw(ring) };
-        let rest = pop_all(ring.split().1, plan.capacity + 1);
+        let rest = pop_all(ring.split().1, plan.producers.iter().sum::<usize>() + 1);
         judge(&accepted, histories, rest);
     });
 }
@@ -243,7 +279,8 @@ fn explore(
 /// three threads do.
 macro_rules! models {
     ($($id:ident $queue:ty, two threads at $two:expr
-        $(, three threads at $three:expr)? $(, thieves at $thieves:expr)?;)*) => { $(
+        $(, three threads at $three:expr)? $(, thieves at $thieves:expr)?
+        $(, producers at $producers:expr)?;)*) => { $(
         mod $id {
             use super::*;
 
@@ -280,6 +317,13 @@ macro_rules! models {
             )?
             $(
                 #[test]
+                fn two_producers_of_a_single_consumer() {
+                    let plan = Plan { capacity: 2, producers: &[1, 2], consumers: &[2] };
+                    model::<$queue>(concat!(stringify!($id), " 2P1C"), plan, $producers);
+                }
+            )?
+            $(
+                #[test]
                 fn two_thieves() {
                     let plan = Plan { capacity: 2, producers: &[3], consumers: &[2, 1] };
                     model::<$queue>(concat!(stringify!($id), " 1P2C capacity 2"), plan, $thieves);
@@ -299,11 +343,23 @@ mod models {
         spsc_lamport crate::spsc_lamport::SpscLamport<Element, Inline<2>>, two threads at Some(4);
         spsc_fastforward crate::spsc_fastforward::SpscFastForward<Element, Inline<2>>, two threads at None;
         deque_chase_lev crate::deque_chase_lev::DequeChaseLev<Element, Inline<2>>, two threads at None, thieves at Some(3);
+        deque_packed_fifo crate::deque_packed_fifo::DequePackedFifo<Element, Inline<2>>, two threads at Some(3), thieves at Some(1);
         mpmc_ticket crate::mpmc_ticket::MpmcTicket<Element, Inline<2>>, two threads at Some(4), three threads at Some(2);
         mpmc_michael_scott crate::mpmc_michael_scott::MpmcMichaelScott<Element, Inline<2>>, two threads at Some(3), three threads at Some(1);
         mpmc_ring_vyukov crate::mpmc_ring_vyukov::MpmcRingVyukov<Element, Inline<2>>, two threads at None, three threads at Some(3);
         mutex_ring crate::mutex_ring::MutexRing<Element, Inline<2>>, two threads at Some(6), three threads at Some(3);
         spsc_ring_unpadded crate::spsc_ring_unpadded::SpscRingUnpadded<Element, Inline<2>>, two threads at Some(3);
+    }
+}
+
+#[cfg(feature = "alloc")]
+mod models_of_what_allocates {
+    use super::*;
+
+    models! {
+        deque_chase_lev_growing crate::deque_chase_lev_growing::DequeChaseLevGrowing<Element>, two threads at Some(3), thieves at Some(1);
+        mpmc_segmented crate::mpmc_segmented::MpmcSegmented<Element, 3>, two threads at Some(2), three threads at Some(1);
+        mpsc_unbounded crate::mpsc_unbounded::MpscUnbounded<Element>, two threads at Some(4), producers at Some(3);
     }
 }
 
@@ -402,83 +458,6 @@ mod more {
         fn of_two_senders() {
             type Ring = crate::mpmc_ring_vyukov::MpmcRingVyukov<Element, Inline<2>>;
             all_is_received::<Ring>("blocking 2 senders 1 receiver", 2, Some(2));
-        }
-    }
-
-    mod deque_chase_lev {
-        use super::*;
-        use crate::deque_chase_lev::DequeChaseLev;
-        use queues::{Inline, Steal};
-
-        /// What the worker does, one letter a step: `+` pushes, `-` pops.
-        fn worker_and_thieves(
-            name: &str,
-            steps: &'static str,
-            thieves: usize,
-            bound: Option<usize>,
-        ) {
-            type Deque = DequeChaseLev<Element, Inline<2>>;
-            explore(name, thieves + 1, bound, move || {
-                let deque: *mut Deque = Box::into_raw(Box::new(Deque::with_capacity(2).unwrap()));
-                let drops = Arc::new(AtomicUsize::new(0));
-                // SAFETY: just made by `Box`; freed below, when the endpoints are gone.
-                let (mut worker, thief) = unsafe { &mut *deque }.split();
-                let stealing: Vec<_> = (0..thieves)
-                    .map(|_| {
-                        let thief = thief.clone();
-                        loom::thread::spawn(move || match thief.steal() {
-                            Steal::Success(element) => vec![element.number],
-                            Steal::Empty | Steal::Retry => vec![],
-                        })
-                    })
-                    .collect();
-                let (mut pushed, mut taken) = (0, Vec::new());
-                for step in steps.chars() {
-                    if step == '+' {
-                        let element =
-                            Element { producer: 0, number: pushed, drops: Arc::clone(&drops) };
-                        pushed += usize::from(worker.try_push(element).is_ok());
-                    } else {
-                        let popped = worker.pop().map(|element| element.number);
-                        assert!(popped.is_none_or(|number| number < pushed));
-                        taken.extend(popped);
-                    }
-                }
-                for thief in stealing {
-                    taken.extend(thief.join().unwrap());
-                }
-                // SAFETY: all endpoints are gone.
-                drop(unsafe { Box::from_raw(deque) });
-                taken.sort_unstable();
-                assert!(taken.windows(2).all(|two| two[0] < two[1]), "taken twice: {taken:?}");
-                let made = steps.matches('+').count();
-                assert_eq!(drops.load(Ordering::Relaxed), made, "each element is dropped once");
-            });
-        }
-
-        #[test]
-        fn the_last_element_goes_to_one() {
-            worker_and_thieves("deque_chase_lev 1 worker 1 thief", "+-+-", 1, Some(4));
-        }
-
-        #[test]
-        fn a_thief_meets_pops_of_two() {
-            worker_and_thieves(
-                "deque_chase_lev 1 worker 1 thief, two elements",
-                "++--+",
-                1,
-                Some(4),
-            );
-        }
-
-        #[test]
-        fn two_thieves_and_a_worker_that_pops() {
-            worker_and_thieves("deque_chase_lev 1 worker 2 thieves", "++--", 2, Some(2));
-        }
-
-        #[test]
-        fn a_slot_is_used_again_while_thieves_are_late() {
-            worker_and_thieves("deque_chase_lev 1 worker 2 thieves, a lap", "++-++", 2, Some(2));
         }
     }
 }

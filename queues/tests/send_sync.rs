@@ -92,11 +92,28 @@ fn endpoints_may_be_sent_and_single_ones_not_shared() {
         SpscLamport: true true;
         SpscFastForward: true true;
         DequeChaseLev: true false;
+        DequePackedFifo: true false;
         MpmcRingVyukov: false false;
         MpmcTicket: false false;
         MpmcMichaelScott: false false;
         MutexRing: false false;
     }
+}
+
+#[test]
+#[cfg(feature = "alloc")]
+fn ends_of_what_allocates_are_alike() {
+    use queues::{DequeChaseLevGrowing, MpscConsumer, MpscProducer, Thief, Worker};
+    type Push<T> = Worker<'static, DequeChaseLevGrowing<T>, T>;
+    type Pop<T> = Thief<'static, DequeChaseLevGrowing<T>, T>;
+    assert_eq!(is_send_and_sync!(Push<Sendable>), (true, false));
+    assert_eq!(is_send_and_sync!(Pop<Sendable>), (true, true));
+    assert_eq!(is_send_and_sync!(Push<Bound>), (false, false));
+    assert_eq!(is_send_and_sync!(Pop<Bound>), (false, false));
+    assert_eq!(is_send_and_sync!(MpscProducer<'static, Sendable>), (true, true));
+    assert_eq!(is_send_and_sync!(MpscConsumer<'static, Sendable>), (true, false));
+    assert_eq!(is_send_and_sync!(MpscProducer<'static, Bound>), (false, false));
+    assert_eq!(is_send_and_sync!(MpscConsumer<'static, Bound>), (false, false));
 }
 
 #[test]
@@ -111,9 +128,10 @@ fn endpoints_of_elements_that_are_bound_to_a_thread_are_so_too() {
     assert_eq!(is_send_and_sync!(LamportConsumer<'static, Bound>), (false, false));
     assert_eq!(is_send_and_sync!(FastForwardProducer<'static, Bound>), (false, false));
     assert_eq!(is_send_and_sync!(FastForwardConsumer<'static, Bound>), (false, false));
-    assert_eq!(is_send_and_sync!(Worker<'static, Bound, Inline<4>>), (false, false));
-    assert_eq!(is_send_and_sync!(Thief<'static, Bound, Inline<4>>), (false, false));
-    type Once<T> = SplitOnce<DequeChaseLev<T, Inline<4>>>;
+    type Deque<T> = DequeChaseLev<T, Inline<4>>;
+    assert_eq!(is_send_and_sync!(Worker<'static, Deque<Bound>, Bound>), (false, false));
+    assert_eq!(is_send_and_sync!(Thief<'static, Deque<Bound>, Bound>), (false, false));
+    type Once<T> = SplitOnce<Deque<T>>;
     assert_eq!(is_send_and_sync!(Once<u64>), (true, true));
     assert_eq!(is_send_and_sync!(Once<Bound>), (false, false));
 }

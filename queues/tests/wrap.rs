@@ -1,8 +1,8 @@
 //! Positions near their wrap, and what the public traits cannot see.
 
 use queues::{
-    DequeChaseLev, Full, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket, MutexRing,
-    SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+    DequeChaseLev, DequePackedFifo, Full, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket,
+    MutexRing, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
 };
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,6 +57,7 @@ fn positions_wrap_with_slots_inside() {
         three_laps!(SpscLamport<u64, Inline<9>>, capacity);
         three_laps!(SpscFastForward<u64, Inline<9>>, capacity);
         three_laps!(DequeChaseLev<u64, Inline<9>>, capacity);
+        three_laps!(DequePackedFifo<u64, Inline<16>>, capacity);
         three_laps!(MpmcTicket<u64, Inline<16>>, capacity);
         three_laps!(MpmcMichaelScott<u64, Inline<9>>, capacity);
     }
@@ -74,8 +75,66 @@ fn positions_wrap_with_slots_on_the_heap() {
         three_laps!(SpscLamport<u64, Boxed>, capacity);
         three_laps!(SpscFastForward<u64, Boxed>, capacity);
         three_laps!(DequeChaseLev<u64, Boxed>, capacity);
+        three_laps!(DequePackedFifo<u64, Boxed>, capacity);
         three_laps!(MpmcTicket<u64, Boxed>, capacity);
         three_laps!(MpmcMichaelScott<u64, Boxed>, capacity);
+    }
+}
+
+/// Lets a deque grow where its positions wrap, with elements taken from both ends.
+#[test]
+#[cfg(feature = "alloc")]
+fn positions_wrap_while_a_deque_grows() {
+    use queues::{DequeChaseLevGrowing, Steal};
+    for (capacity, before) in (1..=17).flat_map(|c| (0..3 * c).map(move |b| (c, b))) {
+        for stolen in [0, 1, capacity] {
+            let start = 0usize.wrapping_sub(before);
+            let mut deque = DequeChaseLevGrowing::starting_at(capacity, 0, start).unwrap();
+            let (mut worker, thief) = deque.split();
+            let (all, mut oldest) = (5 * capacity, 0);
+            for value in 0..all {
+                assert!(worker.try_push(value).is_ok());
+                if value % 2 == 0 && oldest < stolen {
+                    assert_eq!(thief.steal(), Steal::Success(oldest), "from {before} before");
+                    oldest += 1;
+                }
+            }
+            for value in (all / 2..all).rev() {
+                assert_eq!(worker.pop(), Some(value), "{before} before the wrap");
+            }
+            for value in oldest..all / 2 {
+                assert_eq!(thief.steal(), Steal::Success(value), "{before} before the wrap");
+            }
+            assert_eq!((worker.pop(), thief.steal()), (None, Steal::Empty));
+        }
+    }
+}
+
+/// Half, rounded up, and what there is room for, across the wrap of both deques.
+#[test]
+fn half_is_stolen_wherever_positions_are() {
+    use queues::Steal;
+    type Deque = DequePackedFifo<u64, Inline<8>>;
+    let near = [0, 1, usize::MAX, usize::MAX / 2];
+    for (lap, index) in near.into_iter().flat_map(|lap| (0..8).map(move |i| (lap, i))) {
+        for (there, inside) in (0..=7).flat_map(|t| (0..=5).map(move |i| (t, i))) {
+            let mut from = Deque::starting_at(7, lap, index).unwrap();
+            let mut into = Deque::starting_at(5, lap, 7 - index).unwrap();
+            let ((mut busy, thief), (mut mine, _)) = (from.split(), into.split());
+            assert!((0..inside).all(|value| mine.try_push(value).is_ok()));
+            assert!((100..100 + there).all(|value| busy.try_push(value).is_ok()));
+            let half = there.div_ceil(2).min(5 - inside);
+            let expected = if half == 0 { Steal::Empty } else { Steal::Success(half as usize) };
+            assert_eq!(
+                thief.steal_half_into(&mut mine),
+                expected,
+                "{there} there, {inside} inside"
+            );
+            let moved = (0..inside).chain(100..100 + half);
+            assert!(moved.into_iter().all(|value| mine.pop() == Some(value)));
+            assert!((100 + half..100 + there).all(|value| busy.pop() == Some(value)));
+            assert_eq!((mine.pop(), busy.pop()), (None, None));
+        }
     }
 }
 

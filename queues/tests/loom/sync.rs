@@ -55,6 +55,60 @@ pub(super) mod atomic {
         }
     }
 
+    /// The same for pointers.
+    #[derive(Debug)]
+    pub(in super::super) struct AtomicPtr<T> {
+        value: loom::sync::atomic::AtomicPtr<T>,
+        step: loom::sync::atomic::AtomicBool,
+    }
+
+    impl<T> AtomicPtr<T> {
+        pub(in super::super) fn new(value: *mut T) -> Self {
+            Self {
+                value: loom::sync::atomic::AtomicPtr::new(value),
+                step: loom::sync::atomic::AtomicBool::new(false),
+            }
+        }
+        pub(in super::super) fn load(&self, order: Ordering) -> *mut T {
+            let relaxed = Ordering::Relaxed;
+            self.step.compare_exchange(true, true, relaxed, relaxed).unwrap_err();
+            self.value.load(order)
+        }
+        pub(in super::super) fn store(&self, value: *mut T, order: Ordering) {
+            self.value.store(value, order);
+        }
+        pub(in super::super) fn swap(&self, value: *mut T, order: Ordering) -> *mut T {
+            self.value.swap(value, order)
+        }
+    }
+
+    /// The same for bytes.
+    #[derive(Debug)]
+    pub(in super::super) struct AtomicU8 {
+        value: loom::sync::atomic::AtomicU8,
+        step: loom::sync::atomic::AtomicBool,
+    }
+
+    impl AtomicU8 {
+        pub(in super::super) fn new(value: u8) -> Self {
+            Self {
+                value: loom::sync::atomic::AtomicU8::new(value),
+                step: loom::sync::atomic::AtomicBool::new(false),
+            }
+        }
+        pub(in super::super) fn load(&self, order: Ordering) -> u8 {
+            let relaxed = Ordering::Relaxed;
+            self.step.compare_exchange(true, true, relaxed, relaxed).unwrap_err();
+            self.value.load(order)
+        }
+        pub(in super::super) fn store(&self, value: u8, order: Ordering) {
+            self.value.store(value, order);
+        }
+        pub(in super::super) fn swap(&self, value: u8, order: Ordering) -> u8 {
+            self.value.swap(value, order)
+        }
+    }
+
     /// Loom orders a store and another thread's exchange only partly, so a waiter that swaps
     /// `true` into `true` for ever never meets the holder's `false`. Such a swap is modelled
     /// as the failed exchange that it is for everyone who looks at values; its orderings are
