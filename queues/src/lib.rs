@@ -7,9 +7,11 @@
 //!   `spsc_lamport` is what both are measured against.
 //! - One worker that takes back its newest, and others that help out: `deque_chase_lev`.
 //! - Any number on either side, and threads are not stopped in the middle for long: `mpmc_ring_vyukov`.
+//! - Elements come and go many at a time, from any number of threads that all run: `mpmc_ring_rte`,
+//!   in bulk (all or nothing) or in bursts (what fits).
 //! - Many cores on either side, all running: `mpmc_ticket`, whose additions never fail.
-//! - Nobody may be kept from elements by a thread that was stopped: `mpmc_michael_scott`, which costs
-//!   most.
+//! - Nobody may be kept from elements by a thread that was stopped: `mpmc_scq`; `mpmc_michael_scott`
+//!   is the list that it is measured against.
 //! - Few operations, elements whose slots must not cost a word more, or an exact length: `mutex_ring`.
 //!
 //! | id | type | producers | consumers | order | progress | linearizable | bytes | bytes per slot | kind |
@@ -20,7 +22,9 @@
 //! | `spsc_fastforward` | [`SpscFastForward`] | single | single | FIFO | wait-free | yes | 384 | 16 | variant |
 //! | `deque_chase_lev` | [`DequeChaseLev`] | single | multi | FIFO | obstructed | no | 384 | 16 | variant |
 //! | `mpmc_ring_vyukov` | [`MpmcRingVyukov`] | multi | multi | FIFO | obstructed | no | 384 | 16 | variant |
+//! | `mpmc_ring_rte` | [`MpmcRingRte`] | multi | multi | FIFO | blocking | no | 384 | 8 | variant |
 //! | `mpmc_ticket` | [`MpmcTicket`] | multi | multi | FIFO | blocking | no | 640 | 16 | variant |
+//! | `mpmc_scq` | [`MpmcScq`] | multi | multi | FIFO | lock-free | no | 896 | 40 | variant |
 //! | `mpmc_michael_scott` | [`MpmcMichaelScott`] | multi | multi | FIFO | lock-free | no | 640 | 24 | variant |
 //! | `mutex_ring` | [`MutexRing`] | multi | multi | FIFO | blocking | yes | 256 | 8 | variant |
 //! | `spsc_ring_unpadded` | [`SpscRingUnpadded`] | single | single | FIFO | wait-free | yes | 64 | 8 | control |
@@ -33,7 +37,8 @@
 //! `try_pop` that take `&self`. [`Inline`] keeps the slots in the queue, which may then be a
 //! `static`; `Boxed` (feature `alloc`) keeps any number of them on the heap.
 //! [`SplitOnce`] gives out the sides of a single-sided queue that is a `static`.
-//! [`SpscProducer::push_from`] and [`SpscConsumer::pop_each`] move batches. [`Blocking`] makes the
+//! [`SpscProducer::push_from`] and [`SpscConsumer::pop_each`] move batches;
+//! [`SpscProducer::reserve`] and [`SpscConsumer::ready`] let the sides write and read slots in place. [`Blocking`] makes the
 //! sides of any queue wait, by a policy ([`SpinWait`]; with `std` also `SpinYield` and `Park`), and
 //! closes it when one side is gone.
 //! [`for_each_queue!`] enumerates the table, and [`conformance!`] (feature `std`) runs the suite
@@ -57,6 +62,7 @@ mod readme {}
 mod blocking;
 #[cfg(feature = "alloc")]
 mod boxed;
+mod burst;
 #[cfg(feature = "std")]
 pub mod conformance;
 pub mod contract;
@@ -64,10 +70,13 @@ mod deque_chase_lev;
 mod drain;
 mod flag_slot;
 pub mod hot;
+mod index_ring;
 mod inline;
 mod laps;
 mod mpmc_michael_scott;
+mod mpmc_ring_rte;
 mod mpmc_ring_vyukov;
+mod mpmc_scq;
 mod mpmc_ticket;
 mod mutex_ring;
 mod null;
@@ -81,8 +90,10 @@ mod split_once;
 mod spsc_batch;
 mod spsc_fastforward;
 mod spsc_lamport;
+mod spsc_reserve;
 mod spsc_ring_cached;
 mod spsc_ring_unpadded;
+mod spsc_slices;
 mod storage;
 #[doc(hidden)]
 pub mod sync;
@@ -93,6 +104,7 @@ mod wait;
 pub use blocking::{Blocking, Closed, Receiver, Sender};
 #[cfg(feature = "alloc")]
 pub use boxed::{Boxed, BoxedSlots};
+pub use burst::Burst;
 pub use contract::{
     CapacityError, Consumer, Full, Order, Producer, Progress, Properties, Queue, SharedQueue, Side,
     Steal, WithCapacity,
@@ -101,7 +113,9 @@ pub use deque_chase_lev::{DequeChaseLev, Thief, Worker};
 pub use hot::{HotField, HotFields, Role, Sharing};
 pub use inline::{Inline, InlineSlots};
 pub use mpmc_michael_scott::MpmcMichaelScott;
+pub use mpmc_ring_rte::MpmcRingRte;
 pub use mpmc_ring_vyukov::MpmcRingVyukov;
+pub use mpmc_scq::MpmcScq;
 pub use mpmc_ticket::MpmcTicket;
 pub use mutex_ring::MutexRing;
 pub use null::NullQueue;
@@ -112,6 +126,7 @@ pub use shared::{SharedConsumer, SharedProducer};
 pub use split_once::SplitOnce;
 pub use spsc_fastforward::{FastForwardConsumer, FastForwardProducer, SpscFastForward};
 pub use spsc_lamport::{LamportConsumer, LamportProducer, SpscLamport};
+pub use spsc_reserve::{Ready, Reserved};
 pub use spsc_ring_cached::{SpscConsumer, SpscProducer, SpscRingCached};
 pub use spsc_ring_unpadded::SpscRingUnpadded;
 pub use storage::Storage;

@@ -34,7 +34,9 @@ macro_rules! __queue_rows {
         spsc_fastforward => $crate::SpscFastForward<T, $storage>, variant;
         deque_chase_lev => $crate::DequeChaseLev<T, $storage>, variant;
         mpmc_ring_vyukov => $crate::MpmcRingVyukov<T, $storage>, variant;
+        mpmc_ring_rte => $crate::MpmcRingRte<T, $storage>, variant;
         mpmc_ticket => $crate::MpmcTicket<T, $storage>, variant;
+        mpmc_scq => $crate::MpmcScq<T, $storage>, variant;
         mpmc_michael_scott => $crate::MpmcMichaelScott<T, $storage>, variant;
         mutex_ring => $crate::MutexRing<T, $storage>, variant;
         spsc_ring_unpadded => $crate::SpscRingUnpadded<T, $storage>, control;

@@ -1,8 +1,9 @@
 //! Capacities that are asked for and cannot be had: which one could, says the error.
 
 use queues::{
-    CapacityError, DequeChaseLev, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket, MutexRing,
-    SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded, WithCapacity,
+    CapacityError, DequeChaseLev, Inline, MpmcMichaelScott, MpmcRingRte, MpmcRingVyukov, MpmcScq,
+    MpmcTicket, MutexRing, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+    WithCapacity,
 };
 
 fn refusal<Q: WithCapacity>(capacity: usize) -> Option<CapacityError> {
@@ -33,9 +34,17 @@ fn slots_inside_are_as_many_as_they_say() {
 }
 
 #[test]
-fn tickets_need_a_power_of_two_and_say_what_fits() {
+fn tickets_positions_and_indices_need_a_power_of_two_and_say_what_fits() {
     fn of<const N: usize>(capacity: usize) -> Option<CapacityError> {
-        refusal::<MpmcTicket<u64, Inline<N>>>(capacity)
+        let refusal_of_tickets = refusal::<MpmcTicket<u64, Inline<N>>>(capacity);
+        let refusal_of_indices = refusal::<MpmcScq<u64, Inline<N>>>(capacity);
+        assert_eq!(refusal_of_tickets, refusal::<MpmcRingRte<u64, Inline<N>>>(capacity));
+        let too_large = |error| matches!(error, Some(CapacityError::TooLarge { .. }));
+        if too_large(refusal_of_tickets) && too_large(refusal_of_indices) && capacity > 40 {
+            return refusal_of_tickets; // each with a largest capacity of its own
+        }
+        assert_eq!(refusal_of_tickets, refusal_of_indices);
+        refusal_of_tickets
     }
     for capacity in 1..=16 {
         assert_eq!(of::<24>(capacity), None, "{capacity}");

@@ -2,9 +2,9 @@
 
 use crossbeam_utils::CachePadded;
 use queues::{
-    DequeChaseLev, HotField, HotFields, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket,
-    MutexRing, Queue, Role, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
-    WithCapacity,
+    DequeChaseLev, HotField, HotFields, Inline, MpmcMichaelScott, MpmcRingRte, MpmcRingVyukov,
+    MpmcScq, MpmcTicket, MutexRing, Queue, Role, SpscFastForward, SpscLamport, SpscRingCached,
+    SpscRingUnpadded, WithCapacity,
 };
 
 fn fields<T: HotFields>(object: &T) -> Vec<HotField> {
@@ -51,7 +51,7 @@ fn assert_kind<T: HotFields>(id: &str, kind: &str, object: &T) {
 }
 
 /// Rows whose slots are the next power of two, 2 at least.
-const ROUNDED: [&str; 1] = ["mpmc_ticket"];
+const ROUNDED: [&str; 3] = ["mpmc_ticket", "mpmc_ring_rte", "mpmc_scq"];
 
 /// The slots of a queue: so many, of so many bytes, one behind the other from a pair's start on.
 fn assert_slots<Q: HotFields + Queue<u64>>(id: &str, queue: &Q) {
@@ -109,6 +109,12 @@ fn rings_with_their_slots_inside_are_described_as_well() {
         let ring = Box::new(MpmcTicket::<u64, Inline<24>>::with_capacity(capacity).expect("one"));
         assert_described("mpmc_ticket", &*ring);
         assert_slots("mpmc_ticket", &*ring);
+        let ring = Box::new(MpmcRingRte::<u64, Inline<24>>::with_capacity(capacity).expect("one"));
+        assert_described("mpmc_ring_rte", &*ring);
+        assert_slots("mpmc_ring_rte", &*ring);
+        let ring = Box::new(MpmcScq::<u64, Inline<24>>::with_capacity(capacity).expect("one"));
+        assert_described("mpmc_scq", &*ring);
+        assert_slots("mpmc_scq", &*ring);
     }
 }
 
