@@ -22,7 +22,7 @@ mod sync;
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod blocking;
 #[path = "../src/burst.rs"]
-#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod burst;
 #[path = "../src/deque_chase_lev.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
@@ -32,7 +32,6 @@ mod drain;
 #[path = "../src/flag_slot.rs"]
 mod flag_slot;
 #[path = "../src/index_ring.rs"]
-#[expect(dead_code, reason = "the models use a part of the file")]
 mod index_ring;
 #[path = "../src/laps.rs"]
 mod laps;
