@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that take long: every ordering weakened in turn, random schedules, and the suites under Miri where a nightly
-# toolchain has it. Goes through all, and fails at the end if one failed.
+# Checks that take long: every ordering weakened in turn, random schedules, and the suites under Miri
+# where a nightly toolchain has it. Goes through all, and fails at the end if one failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/needs.sh
