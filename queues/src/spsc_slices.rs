@@ -21,9 +21,9 @@ fn two_runs<T>(slots: &[Slot<T>], first: usize, count: usize) -> (&[Slot<T>], &[
 /// Reaches what vacant slots are made of.
 ///
 /// # Safety
-/// The slots are the caller's alone for as long as the slice lives.
-unsafe fn vacant_mut<T>(slots: &[Slot<T>]) -> &mut [MaybeUninit<T>] {
-    let first = slots.as_ptr().cast_mut().cast::<MaybeUninit<T>>();
+/// The slots are there, and the caller's alone, for as long as the slice lives.
+unsafe fn vacant_mut<'s, T>(slots: *const [Slot<T>]) -> &'s mut [MaybeUninit<T>] {
+    let first = slots.cast_mut().cast::<MaybeUninit<T>>();
     // SAFETY: a slot is a cell of a `MaybeUninit<T>` and nothing else (`repr(transparent)`), so as
     // many of these lie there; by the caller's duty nobody else reaches them.
     unsafe { slice::from_raw_parts_mut(first, slots.len()) }
