@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that take long: every ordering weakened in turn, and the suites under Miri where a nightly
-# toolchain has it. Goes through all, and fails at the end if one failed.
+# Checks that take long: every ordering weakened in turn, random schedules, and the suites under Miri
+# where a nightly toolchain has it. Goes through all, and fails at the end if one failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/needs.sh
@@ -16,6 +16,8 @@ step() {
 }
 
 step bash scripts/mutants.sh
+# 100 000 random schedules a row, in four plans.
+step env QUEUES_SCHEDULES=25000 cargo test --release -p queues --all-features --locked --test shuttle
 bash scripts/numa-vm.sh --cpus 128 || [ $? = 77 ] || failed+=("numa-vm.sh --cpus 128")
 
 if rustup run nightly cargo miri --version >/dev/null 2>&1; then

@@ -125,6 +125,8 @@ fn locked_operations_are_those_of_the_papers() {
         ("queues/spsc_fastforward", 0.0),
         ("queues/mpmc_ring_vyukov", 1.0),
         ("queues/mpmc_ticket", 3.0),
+        ("queues/mpmc_ring_rte", 1.0),
+        ("queues/mpmc_scq", 4.0),
         ("queues/mpmc_michael_scott", 2.5),
         ("queues/mutex_ring", 1.0),
         ("queues/deque_chase_lev_growing", 0.5),

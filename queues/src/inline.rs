@@ -14,7 +14,9 @@ use super::flag_slot::FlagSlot;
 use super::hot::HotField;
 use super::laps::LARGEST;
 use super::mpmc_michael_scott::{self, MpmcMichaelScott, NodeSlot};
+use super::mpmc_ring_rte::MpmcRingRte;
 use super::mpmc_ring_vyukov::MpmcRingVyukov;
+use super::mpmc_scq::{self, Entries, MpmcScq, ScqSlot};
 use super::mpmc_ticket::MpmcTicket;
 use super::mutex_ring::MutexRing;
 use super::slot::Slot;
@@ -162,6 +164,15 @@ impl<T, const N: usize> DequePackedFifo<T, Inline<N>> {
     }
 }
 
+impl<T, R, const N: usize> MpmcRingRte<T, Inline<N>, R> {
+    /// Makes an empty ring of `N` slots, a power of two that is at least 2.
+    pub const fn new() -> Self {
+        const { assert!(N > 1 && N.is_power_of_two(), "positions need a power of two of slots") };
+        const { assert!(N <= LARGEST, "more slots than positions can number") };
+        Self::over(InlineSlots::filled([const { Slot::vacant() }; N]), N, 0)
+    }
+}
+
 impl<T, R, const N: usize> MpmcTicket<T, Inline<N>, R> {
     /// Makes an empty ring of `N` slots, a power of two that is at least 2.
     ///
@@ -172,6 +183,21 @@ impl<T, R, const N: usize> MpmcTicket<T, Inline<N>, R> {
         const { assert!(N > 1 && N.is_power_of_two(), "tickets need a power of two of slots") };
         const { assert!(N <= LARGEST, "more slots than tickets can number") };
         Self::over(InlineSlots::filled([const { TurnSlot::vacant(0) }; N]), N, 0)
+    }
+}
+
+impl<T, const N: usize> MpmcScq<T, Inline<N>> {
+    /// Makes an empty queue of `N` slots, a power of two that is at least 2.
+    pub const fn new() -> Self {
+        const { assert!(N > 1 && N.is_power_of_two(), "its rings need a power of two of slots") };
+        const { assert!(N <= mpmc_scq::LARGEST, "more slots than entries can number") };
+        let mut slots = [const { ScqSlot::vacant(Entries::of::<0>(0, 0, N)) }; N];
+        let mut number = 1;
+        while number < N {
+            slots[number] = ScqSlot::vacant(Entries::of::<0>(number, 0, N));
+            number += 1;
+        }
+        Self::over(InlineSlots::filled(slots), N, 0, mpmc_scq::THREADS)
     }
 }
 
@@ -238,7 +264,19 @@ impl<T, const N: usize> Default for DequePackedFifo<T, Inline<N>> {
     }
 }
 
+impl<T, const N: usize> Default for MpmcScq<T, Inline<N>> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T, const N: usize> Default for MpmcMichaelScott<T, Inline<N>> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, R, const N: usize> Default for MpmcRingRte<T, Inline<N>, R> {
     fn default() -> Self {
         Self::new()
     }

@@ -9,9 +9,11 @@
 //!   `deque_chase_lev_growing` where a push must not be refused; `deque_packed_fifo` where the oldest
 //!   comes first for all, and who runs dry takes half.
 //! - Any number on either side, and threads are not stopped in the middle for long: `mpmc_ring_vyukov`.
+//! - Elements come and go many at a time, from any number of threads that all run: `mpmc_ring_rte`,
+//!   in bulk (all or nothing) or in bursts (what fits).
 //! - Many cores on either side, all running: `mpmc_ticket`, whose additions never fail.
-//! - Nobody may be kept from elements by a thread that was stopped: `mpmc_michael_scott`, which costs
-//!   most.
+//! - Nobody may be kept from elements by a thread that was stopped: `mpmc_scq`; `mpmc_michael_scott`
+//!   is the list that it is measured against.
 //! - A push must not be refused, from any number of threads to any number, or to workers that take
 //!   batches into deques of their own: `mpmc_segmented`.
 //! - The same to one thread, or of elements that have nodes of their own: `mpsc_unbounded`.
@@ -27,7 +29,9 @@
 //! | `deque_chase_lev_growing` | [`DequeChaseLevGrowing`] | single | multi | FIFO | lock-free | yes | 384 | 16 | variant |
 //! | `deque_packed_fifo` | [`DequePackedFifo`] | single | multi | FIFO | obstructed | no | 384 | 8 | variant |
 //! | `mpmc_ring_vyukov` | [`MpmcRingVyukov`] | multi | multi | FIFO | obstructed | no | 384 | 16 | variant |
+//! | `mpmc_ring_rte` | [`MpmcRingRte`] | multi | multi | FIFO | blocking | no | 384 | 8 | variant |
 //! | `mpmc_ticket` | [`MpmcTicket`] | multi | multi | FIFO | blocking | no | 640 | 16 | variant |
+//! | `mpmc_scq` | [`MpmcScq`] | multi | multi | FIFO | lock-free | no | 896 | 40 | variant |
 //! | `mpmc_michael_scott` | [`MpmcMichaelScott`] | multi | multi | FIFO | lock-free | no | 640 | 24 | variant |
 //! | `mpmc_segmented` | [`MpmcSegmented`] | multi | multi | FIFO | blocking | yes | 384 | 16 | variant |
 //! | `mpsc_unbounded` | [`MpscUnbounded`] | multi | single | FIFO | obstructed | no | 256 | 16 | variant |
@@ -42,7 +46,8 @@
 //! `try_pop` that take `&self`. [`Inline`] keeps the slots in the queue, which may then be a
 //! `static`; `Boxed` (feature `alloc`) keeps any number of them on the heap.
 //! [`SplitOnce`] gives out the sides of a single-sided queue that is a `static`.
-//! [`SpscProducer::push_from`] and [`SpscConsumer::pop_each`] move batches. [`Blocking`] makes the
+//! [`SpscProducer::push_from`] and [`SpscConsumer::pop_each`] move batches;
+//! [`SpscProducer::reserve`] and [`SpscConsumer::ready`] let the sides write and read slots in place. [`Blocking`] makes the
 //! sides of any queue wait, by a policy ([`SpinWait`]; with `std` also `SpinYield` and `Park`), and
 //! closes it when one side is gone.
 //! [`for_each_queue!`] enumerates the table, and [`conformance!`] (feature `std`) runs the suite
@@ -68,6 +73,7 @@ mod block;
 mod blocking;
 #[cfg(feature = "alloc")]
 mod boxed;
+mod burst;
 #[cfg(feature = "std")]
 pub mod conformance;
 pub mod contract;
@@ -79,10 +85,13 @@ mod deque_packed_fifo;
 mod drain;
 mod flag_slot;
 pub mod hot;
+mod index_ring;
 mod inline;
 mod laps;
 mod mpmc_michael_scott;
+mod mpmc_ring_rte;
 mod mpmc_ring_vyukov;
+mod mpmc_scq;
 #[cfg(feature = "alloc")]
 mod mpmc_segmented;
 mod mpmc_ticket;
@@ -102,8 +111,10 @@ mod split_once;
 mod spsc_batch;
 mod spsc_fastforward;
 mod spsc_lamport;
+mod spsc_reserve;
 mod spsc_ring_cached;
 mod spsc_ring_unpadded;
+mod spsc_slices;
 mod storage;
 #[doc(hidden)]
 pub mod sync;
@@ -114,6 +125,7 @@ mod wait;
 pub use blocking::{Blocking, Closed, Receiver, Sender};
 #[cfg(feature = "alloc")]
 pub use boxed::{Boxed, BoxedSlots};
+pub use burst::Burst;
 pub use contract::{
     CapacityError, Consumer, Full, Order, Pop, Producer, Progress, Properties, Queue, SharedQueue,
     Side, Steal, WithCapacity,
@@ -126,7 +138,9 @@ pub use deque_packed_fifo::DequePackedFifo;
 pub use hot::{HotField, HotFields, Role, Sharing};
 pub use inline::{Inline, InlineSlots};
 pub use mpmc_michael_scott::MpmcMichaelScott;
+pub use mpmc_ring_rte::MpmcRingRte;
 pub use mpmc_ring_vyukov::MpmcRingVyukov;
+pub use mpmc_scq::MpmcScq;
 #[cfg(feature = "alloc")]
 pub use mpmc_segmented::MpmcSegmented;
 pub use mpmc_ticket::MpmcTicket;
@@ -141,6 +155,7 @@ pub use shared::{SharedConsumer, SharedProducer};
 pub use split_once::SplitOnce;
 pub use spsc_fastforward::{FastForwardConsumer, FastForwardProducer, SpscFastForward};
 pub use spsc_lamport::{LamportConsumer, LamportProducer, SpscLamport};
+pub use spsc_reserve::{Ready, Reserved};
 pub use spsc_ring_cached::{SpscConsumer, SpscProducer, SpscRingCached};
 pub use spsc_ring_unpadded::SpscRingUnpadded;
 pub use storage::Storage;

@@ -56,6 +56,17 @@ impl<T> Slot<T> {
         // not taken again.
         self.0.with(|slot| unsafe { slot.cast::<T>().read() })
     }
+
+    /// Reaches the element where it lies.
+    ///
+    /// # Safety
+    /// The last call on this slot was a `put` and happened before; nobody calls another one while
+    /// the reference lives.
+    #[inline(always)]
+    pub(crate) unsafe fn peek(&self) -> &T {
+        // SAFETY: the pointer is the cell's; by the caller's duty it holds an element that stays.
+        self.0.with(|slot| unsafe { &*slot.cast::<T>() })
+    }
 }
 
 /// Why neighbouring slots may share a line.

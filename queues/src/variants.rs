@@ -35,7 +35,9 @@ macro_rules! __queue_rows {
         deque_chase_lev => $crate::DequeChaseLev<T, $storage>, variant;
         deque_packed_fifo => $crate::DequePackedFifo<T, $storage>, variant;
         mpmc_ring_vyukov => $crate::MpmcRingVyukov<T, $storage>, variant;
+        mpmc_ring_rte => $crate::MpmcRingRte<T, $storage>, variant;
         mpmc_ticket => $crate::MpmcTicket<T, $storage>, variant;
+        mpmc_scq => $crate::MpmcScq<T, $storage>, variant;
         mpmc_michael_scott => $crate::MpmcMichaelScott<T, $storage>, variant;
         mutex_ring => $crate::MutexRing<T, $storage>, variant;
         $($more)*

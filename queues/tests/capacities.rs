@@ -1,9 +1,9 @@
 //! Capacities that are asked for and cannot be had: which one could, says the error.
 
 use queues::{
-    CapacityError, DequeChaseLev, DequePackedFifo, Inline, MpmcMichaelScott, MpmcRingVyukov,
-    MpmcTicket, MutexRing, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
-    WithCapacity,
+    CapacityError, DequeChaseLev, DequePackedFifo, Inline, MpmcMichaelScott, MpmcRingRte,
+    MpmcRingVyukov, MpmcScq, MpmcTicket, MutexRing, SpscFastForward, SpscLamport, SpscRingCached,
+    SpscRingUnpadded, WithCapacity,
 };
 
 fn refusal<Q: WithCapacity>(capacity: usize) -> Option<CapacityError> {
@@ -39,6 +39,12 @@ fn some_rings_need_a_power_of_two_and_say_what_fits() {
         let ticket = refusal::<MpmcTicket<u64, Inline<N>>>(capacity);
         let packed = refusal::<DequePackedFifo<u64, Inline<N>>>(capacity);
         assert!(capacity == usize::MAX || packed == ticket, "{packed:?} {ticket:?}");
+        assert_eq!(ticket, refusal::<MpmcRingRte<u64, Inline<N>>>(capacity));
+        let indices = refusal::<MpmcScq<u64, Inline<N>>>(capacity);
+        let too_large = |error| matches!(error, Some(CapacityError::TooLarge { .. }));
+        if !(too_large(ticket) && too_large(indices) && capacity > 40) {
+            assert_eq!(ticket, indices); // else each has a largest capacity of its own
+        }
         ticket.and(packed)
     }
     for capacity in 1..=16 {

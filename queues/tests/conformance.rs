@@ -30,6 +30,8 @@ mod inline {
     queues::conformance!(deque_chase_lev: queues::DequeChaseLev<T, Inline<64>>);
     queues::conformance!(deque_packed_fifo: queues::DequePackedFifo<T, Inline<64>>);
     queues::conformance!(mpmc_ticket: queues::MpmcTicket<T, Inline<64>>);
+    queues::conformance!(mpmc_ring_rte: queues::MpmcRingRte<T, Inline<64>>);
+    queues::conformance!(mpmc_scq: queues::MpmcScq<T, Inline<64>>);
     queues::conformance!(mpmc_michael_scott: queues::MpmcMichaelScott<T, Inline<64>>);
     queues::conformance!(mpmc_ring_vyukov: queues::MpmcRingVyukov<T, Inline<64>>);
     queues::conformance!(mutex_ring: queues::MutexRing<T, Inline<64>>);

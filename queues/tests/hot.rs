@@ -2,9 +2,9 @@
 
 use crossbeam_utils::CachePadded;
 use queues::{
-    DequeChaseLev, DequePackedFifo, HotField, HotFields, Inline, MpmcMichaelScott, MpmcRingVyukov,
-    MpmcTicket, MutexRing, Queue, Role, SpscFastForward, SpscLamport, SpscRingCached,
-    SpscRingUnpadded, WithCapacity,
+    DequeChaseLev, DequePackedFifo, HotField, HotFields, Inline, MpmcMichaelScott, MpmcRingRte,
+    MpmcRingVyukov, MpmcScq, MpmcTicket, MutexRing, Queue, Role, SpscFastForward, SpscLamport,
+    SpscRingCached, SpscRingUnpadded, WithCapacity,
 };
 
 fn fields<T: HotFields>(object: &T) -> Vec<HotField> {
@@ -53,7 +53,9 @@ fn assert_kind<T: HotFields>(id: &str, kind: &str, object: &T) {
 /// How many slots a queue of `capacity` has.
 fn slots_of(id: &str, capacity: usize) -> usize {
     match id {
-        "mpmc_ticket" | "deque_packed_fifo" => capacity.next_power_of_two().max(2),
+        "mpmc_ticket" | "mpmc_ring_rte" | "mpmc_scq" | "deque_packed_fifo" => {
+            capacity.next_power_of_two().max(2)
+        }
         "deque_chase_lev_growing" => capacity.next_power_of_two(),
         "mpmc_segmented" => 31, // one block
         "mpsc_unbounded" => 0,  // nodes come with elements
@@ -121,6 +123,12 @@ fn rings_with_their_slots_inside_are_described_as_well() {
         let ring = Box::new(MpmcTicket::<u64, Inline<24>>::with_capacity(capacity).expect("one"));
         assert_described("mpmc_ticket", &*ring);
         assert_slots("mpmc_ticket", &*ring, capacity);
+        let ring = Box::new(MpmcRingRte::<u64, Inline<24>>::with_capacity(capacity).expect("one"));
+        assert_described("mpmc_ring_rte", &*ring);
+        assert_slots("mpmc_ring_rte", &*ring, capacity);
+        let ring = Box::new(MpmcScq::<u64, Inline<24>>::with_capacity(capacity).expect("one"));
+        assert_described("mpmc_scq", &*ring);
+        assert_slots("mpmc_scq", &*ring, capacity);
         let deque = DequePackedFifo::<u64, Inline<24>>::with_capacity(capacity).expect("one");
         let deque = Box::new(deque);
         assert_described("deque_packed_fifo", &*deque);

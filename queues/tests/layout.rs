@@ -3,8 +3,8 @@
 
 use crossbeam_utils::CachePadded;
 use queues::{
-    DequeChaseLev, DequePackedFifo, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket,
-    MutexRing, Queue, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+    DequeChaseLev, DequePackedFifo, Inline, MpmcMichaelScott, MpmcRingRte, MpmcRingVyukov, MpmcScq,
+    MpmcTicket, MutexRing, Queue, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
 };
 
 /// A pair of lines where the machine prefetches pairs, else a line.
@@ -42,6 +42,9 @@ fn shapes_are_as_documented() {
         assert_eq!(shape::<DequePackedFifo<u64, Boxed>>(), packed);
         let ticket = [5 * PAIR, PAIR, 8 + align_of::<u64>().max(word), word, word];
         assert_eq!(shape::<MpmcTicket<u64, Boxed>>(), ticket);
+        assert_eq!(shape::<MpmcRingRte<u64, Boxed>>(), [3 * PAIR, PAIR, 8, word, word]);
+        let scq = [7 * PAIR, PAIR, 8 + 4 * word, word, word];
+        assert_eq!(shape::<MpmcScq<u64, Boxed>>(), scq);
         let list = [5 * PAIR, PAIR, 8 + 2 * word, word, word];
         assert_eq!(shape::<MpmcMichaelScott<u64, Boxed>>(), list);
         let vyukov = [3 * PAIR, PAIR, 8 + align_of::<u64>().max(word), word, word];
@@ -76,6 +79,7 @@ fn the_two_sides_are_a_pair_apart() {
     apart!(SpscLamport<u64, Inline<3>>, SpscFastForward<u64, Inline<3>>);
     apart!(DequeChaseLev<u64, Inline<3>>, MpmcTicket<u64, Inline<4>>);
     apart!(MpmcMichaelScott<u64, Inline<3>>, DequePackedFifo<u64, Inline<4>>);
+    apart!(MpmcScq<u64, Inline<4>>, MpmcRingRte<u64, Inline<4>>);
     #[cfg(feature = "alloc")]
     apart!(queues::DequeChaseLevGrowing<u64>, queues::MpmcSegmented<u64>);
     #[cfg(feature = "alloc")]

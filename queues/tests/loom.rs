@@ -7,7 +7,8 @@
 //!
 //! Not compiled again, since there is nothing in them that threads could interleave: `contract.rs`
 //! and `storage.rs` (traits), `inline.rs` and `boxed.rs` (slots, and `const` constructors that
-//! loom's types do not have), `null.rs`.
+//! loom's types do not have), `spsc_slices.rs` (slices of cells, which loom's are larger than),
+//! `null.rs`.
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -35,6 +36,9 @@ mod block;
 #[path = "../src/blocking.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod blocking;
+#[path = "../src/burst.rs"]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
+mod burst;
 #[path = "../src/deque_chase_lev.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod deque_chase_lev;
@@ -52,14 +56,22 @@ mod deque_packed_fifo;
 mod drain;
 #[path = "../src/flag_slot.rs"]
 mod flag_slot;
+#[path = "../src/index_ring.rs"]
+mod index_ring;
 #[path = "../src/laps.rs"]
 mod laps;
 #[path = "../src/mpmc_michael_scott.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod mpmc_michael_scott;
+#[path = "../src/mpmc_ring_rte.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod mpmc_ring_rte;
 #[path = "../src/mpmc_ring_vyukov.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod mpmc_ring_vyukov;
+#[path = "../src/mpmc_scq.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod mpmc_scq;
 #[cfg(feature = "alloc")]
 #[path = "../src/mpmc_segmented.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
@@ -96,6 +108,9 @@ mod spsc_fastforward;
 #[path = "../src/spsc_lamport.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod spsc_lamport;
+#[path = "../src/spsc_reserve.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod spsc_reserve;
 #[path = "../src/spsc_ring_cached.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod spsc_ring_cached;
@@ -346,6 +361,8 @@ mod models {
         deque_packed_fifo crate::deque_packed_fifo::DequePackedFifo<Element, Inline<2>>, two threads at Some(3), thieves at Some(1);
         mpmc_ticket crate::mpmc_ticket::MpmcTicket<Element, Inline<2>>, two threads at Some(4), three threads at Some(2);
         mpmc_michael_scott crate::mpmc_michael_scott::MpmcMichaelScott<Element, Inline<2>>, two threads at Some(3), three threads at Some(1);
+        mpmc_ring_rte crate::mpmc_ring_rte::MpmcRingRte<Element, Inline<2>>, two threads at Some(4), three threads at Some(2);
+        mpmc_scq crate::mpmc_scq::MpmcScq<Element, Inline<2>>, two threads at Some(2), three threads at Some(1);
         mpmc_ring_vyukov crate::mpmc_ring_vyukov::MpmcRingVyukov<Element, Inline<2>>, two threads at None, three threads at Some(3);
         mutex_ring crate::mutex_ring::MutexRing<Element, Inline<2>>, two threads at Some(6), three threads at Some(3);
         spsc_ring_unpadded crate::spsc_ring_unpadded::SpscRingUnpadded<Element, Inline<2>>, two threads at Some(3);
@@ -461,6 +478,9 @@ mod more {
         }
     }
 }
+
+#[path = "loom/rings.rs"]
+mod rings;
 
 /// Rows without a model: `null` has nothing to interleave.
 const WITHOUT_A_MODEL: [&str; 1] = ["null"];

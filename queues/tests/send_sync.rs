@@ -95,6 +95,8 @@ fn endpoints_may_be_sent_and_single_ones_not_shared() {
         DequePackedFifo: true false;
         MpmcRingVyukov: false false;
         MpmcTicket: false false;
+        MpmcRingRte: false false;
+        MpmcScq: false false;
         MpmcMichaelScott: false false;
         MutexRing: false false;
     }

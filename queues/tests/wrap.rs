@@ -1,11 +1,14 @@
 //! Positions near their wrap, and what the public traits cannot see.
 
 use queues::{
-    DequeChaseLev, DequePackedFifo, Full, Inline, MpmcMichaelScott, MpmcRingVyukov, MpmcTicket,
-    MutexRing, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
+    DequeChaseLev, DequePackedFifo, Full, Inline, MpmcMichaelScott, MpmcRingRte, MpmcRingVyukov,
+    MpmcScq, MpmcTicket, MutexRing, SpscFastForward, SpscLamport, SpscRingCached, SpscRingUnpadded,
 };
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Bits that positions do not use, so that 12 are left: they wrap after few operations.
+const NARROW: u32 = usize::BITS - 12;
 
 /// Fills and empties `ring` for three laps from a start near the wrap of its positions, with
 /// `fill` elements inside when it wraps.
@@ -59,6 +62,9 @@ fn positions_wrap_with_slots_inside() {
         three_laps!(DequeChaseLev<u64, Inline<9>>, capacity);
         three_laps!(DequePackedFifo<u64, Inline<16>>, capacity);
         three_laps!(MpmcTicket<u64, Inline<16>>, capacity);
+        three_laps!(MpmcRingRte<u64, Inline<16>>, capacity);
+        three_laps!(MpmcScq<u64, Inline<16>>, capacity);
+        three_laps!(MpmcScq<u64, Inline<16>, NARROW>, capacity);
         three_laps!(MpmcMichaelScott<u64, Inline<9>>, capacity);
     }
 }
@@ -77,6 +83,9 @@ fn positions_wrap_with_slots_on_the_heap() {
         three_laps!(DequeChaseLev<u64, Boxed>, capacity);
         three_laps!(DequePackedFifo<u64, Boxed>, capacity);
         three_laps!(MpmcTicket<u64, Boxed>, capacity);
+        three_laps!(MpmcRingRte<u64, Boxed>, capacity);
+        three_laps!(MpmcScq<u64, Boxed>, capacity);
+        three_laps!(MpmcScq<u64, Boxed, NARROW>, capacity);
         three_laps!(MpmcMichaelScott<u64, Boxed>, capacity);
     }
 }
@@ -232,4 +241,55 @@ fn the_first_drop_that_panics_does_not_keep_the_others() {
     }
     assert!(catch_unwind(AssertUnwindSafe(|| drop(ring))).is_err());
     assert_eq!(drops.get(), 4);
+}
+
+/// Positions of 12 bits wrap hundreds of times, at each fill level, with attempts that fail on both
+/// sides.
+#[test]
+fn narrow_positions_of_index_rings_wrap_again_and_again() {
+    for capacity in [1, 2, 3, 5, 8] {
+        let ring = MpmcScq::<u64, Inline<8>, NARROW>::starting_at(capacity, 0, 0).unwrap();
+        let (mut pushed, mut popped) = (0, 0);
+        while pushed < 100_000 {
+            for fill in 0..=capacity {
+                for _ in 0..fill {
+                    assert_eq!(ring.try_push(pushed), Ok(()), "capacity {capacity}");
+                    pushed += 1;
+                }
+                if fill == capacity {
+                    assert_eq!(ring.try_push(0), Err(Full(0)), "capacity {capacity}");
+                }
+                for _ in 0..fill {
+                    assert_eq!(ring.try_pop(), Some(popped), "capacity {capacity}");
+                    popped += 1;
+                }
+                assert_eq!(ring.try_pop(), None, "capacity {capacity}");
+            }
+        }
+    }
+}
+
+/// After so many attempts that failed, index rings do not look any more; what is put in afterwards is
+/// found all the same, on both sides.
+#[test]
+fn index_rings_find_what_comes_after_any_number_of_failures() {
+    for (threads, attempts) in [(1, 40), (3, 40), (1 << 16, 70_000)] {
+        for capacity in 1..=4 {
+            let ring = MpmcScq::<u64, Inline<4>>::for_threads(capacity, 0, 0, threads).unwrap();
+            for value in 0..3 * capacity as u64 {
+                for _ in 0..attempts {
+                    assert_eq!(ring.try_pop(), None, "{threads} threads");
+                }
+                for value in value..value + capacity as u64 {
+                    assert_eq!(ring.try_push(value), Ok(()), "{threads} threads");
+                }
+                for _ in 0..attempts {
+                    assert_eq!(ring.try_push(0), Err(Full(0)), "{threads} threads");
+                }
+                for value in value..value + capacity as u64 {
+                    assert_eq!(ring.try_pop(), Some(value), "{threads} threads");
+                }
+            }
+        }
+    }
 }

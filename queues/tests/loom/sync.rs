@@ -32,6 +32,9 @@ pub(super) mod atomic {
         pub(in super::super) fn fetch_add(&self, n: usize, order: Ordering) -> usize {
             self.value.fetch_add(n, order)
         }
+        pub(in super::super) fn fetch_or(&self, bits: usize, order: Ordering) -> usize {
+            self.value.fetch_or(bits, order)
+        }
         pub(in super::super) fn fetch_sub(&self, n: usize, order: Ordering) -> usize {
             self.value.fetch_sub(n, order)
         }
