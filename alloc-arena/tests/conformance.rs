@@ -209,7 +209,7 @@ impl<const BUG: u8> Handle for BrokenHandle<'_, BUG> {
     fn try_get(&self) -> Result<NonNull<u8>, AllocError> {
         self.calls.set(self.calls.get() + 1);
         match self.last.get() {
-            Some(last) if BUG == TWICE && self.calls.get() % 9 == 0 => return Ok(last),
+            Some(last) if BUG == TWICE && self.calls.get().is_multiple_of(9) => return Ok(last),
             // SAFETY: a block of the pool; broken on purpose, but memory all the same.
             Some(last) if BUG == SCRIBBLES => unsafe { last.as_ptr().wrapping_add(60).write(0) },
             _ => {}
@@ -221,7 +221,7 @@ impl<const BUG: u8> Handle for BrokenHandle<'_, BUG> {
 
     unsafe fn put(&self, block: NonNull<u8>) {
         self.calls.set(self.calls.get() + 1);
-        if BUG != LOSES || self.calls.get() % 50 != 0 {
+        if BUG != LOSES || !self.calls.get().is_multiple_of(50) {
             self.last.set(None);
             // SAFETY: the caller's duty.
             unsafe { self.inner.put(block) };

@@ -31,7 +31,6 @@ mod slice {
 mod sync;
 
 #[path = "../src/blocks.rs"]
-#[expect(dead_code, reason = "the models use a part of the file")]
 mod blocks;
 #[path = "../src/bump_atomic.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]

@@ -38,7 +38,7 @@ pub(crate) struct Round {
     /// How long it takes; 0 is no round.
     pub(crate) takes: Time,
     /// The time from the beginning of its last block with an access to its end.
-    last: Time,
+    pub(crate) last: Time,
     pub(crate) instructions: u64,
     pub(crate) loads: u64,
     pub(crate) fences: u64,

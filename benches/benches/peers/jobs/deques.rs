@@ -30,13 +30,13 @@ type Ring = DequeChaseLev<u64, Boxed>;
 
 struct OurWorker {
     // Before what it borrows.
-    end: queues::Worker<'static, u64, Boxed>,
+    end: queues::Worker<'static, Ring, u64>,
     _deque: Shared<Ring>,
 }
 
 #[derive(Clone)]
 struct OurThief {
-    end: queues::Thief<'static, u64, Boxed>,
+    end: queues::Thief<'static, Ring, u64>,
     _deque: Shared<Ring>,
 }
 
