@@ -59,12 +59,14 @@ pub(super) mod atomic {
     }
 
     /// The same for pointers.
+    #[cfg(feature = "alloc")]
     #[derive(Debug)]
     pub(in super::super) struct AtomicPtr<T> {
         value: loom::sync::atomic::AtomicPtr<T>,
         step: loom::sync::atomic::AtomicBool,
     }
 
+    #[cfg(feature = "alloc")]
     impl<T> AtomicPtr<T> {
         pub(in super::super) fn new(value: *mut T) -> Self {
             Self {
@@ -86,12 +88,14 @@ pub(super) mod atomic {
     }
 
     /// The same for bytes.
+    #[cfg(feature = "alloc")]
     #[derive(Debug)]
     pub(in super::super) struct AtomicU8 {
         value: loom::sync::atomic::AtomicU8,
         step: loom::sync::atomic::AtomicBool,
     }
 
+    #[cfg(feature = "alloc")]
     impl AtomicU8 {
         pub(in super::super) fn new(value: u8) -> Self {
             Self {
