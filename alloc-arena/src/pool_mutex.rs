@@ -221,7 +221,10 @@ impl<B: Backing, const BLOCK: usize, R> HotFields for MutexPool<B, BLOCK, R> {
         let locked_field = HotField::of("locked", locked).written_by(threads);
         visit(locked_field.one_line("list", BECAUSE));
         visit(HotField::between(locked, blocks));
-        visit(HotField::of("links", blocks.words()).written_by(threads));
+        for (i, word) in blocks.words().iter().enumerate() {
+            let word = HotField::of("link", word).nth(i).written_by(threads);
+            visit(word.side_by_side("links", "who takes the lock takes the list"));
+        }
         blocks.describe(threads, visit);
         visit(HotField::rest(self, blocks));
     }

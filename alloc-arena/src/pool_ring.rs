@@ -275,7 +275,13 @@ impl<B: Backing, const BLOCK: usize, R> HotFields for RingPool<B, BLOCK, R> {
         let threads = Role::Many("threads");
         visit(HotField::of("tail", &**tail).written_by(threads).padded_in(tail));
         visit(HotField::of("head", &**head).written_by(threads).padded_in(head));
-        visit(HotField::of("slots", blocks.words()).written_by(threads));
+        for (i, word) in blocks.words().iter().enumerate() {
+            let word = HotField::of("slot", word).nth(i).written_by(threads);
+            visit(word.side_by_side(
+                "slots",
+                "slots are used one after the other, each by whose turn it is",
+            ));
+        }
         blocks.describe(threads, visit);
         visit(HotField::rest(self, blocks));
     }

@@ -182,7 +182,13 @@ impl<B: Backing, const BLOCK: usize, const TAG_BITS: u32> HotFields
         let Self { free, blocks } = self;
         let threads = Role::Many("threads");
         visit(HotField::of("free", &**free).written_by(threads).padded_in(free));
-        visit(HotField::of("links", blocks.words()).written_by(threads));
+        for (i, word) in blocks.words().iter().enumerate() {
+            let word = HotField::of("link", word).nth(i).written_by(threads);
+            visit(word.side_by_side(
+                "links",
+                "a link is written by who gives its block back, and read by who takes it",
+            ));
+        }
         blocks.describe(threads, visit);
         visit(HotField::rest(self, blocks));
     }

@@ -61,7 +61,7 @@ fn the_question_is_answered() {
 }
 
 #[test]
-fn arenas_may_be_sent_with_their_values_and_not_shared() {
+fn arenas_may_be_sent_with_their_values_and_slabs_shared_too() {
     matrix! {
         Bump<Slice<'static>> => true, false;
         Bump<Inline<64>> => true, false;
@@ -69,9 +69,9 @@ fn arenas_may_be_sent_with_their_values_and_not_shared() {
         TypedArena<Sendable, Slice<'static>> => true, false;
         TypedArena<Shareable, Slice<'static>> => false, false;
         TypedArena<Bound, Slice<'static>> => false, false;
-        Slab<u8, Slice<'static>> => true, false;
+        Slab<u8, Slice<'static>> => true, true;
         Slab<Sendable, Slice<'static>> => true, false;
-        Slab<Shareable, Slice<'static>> => false, false;
+        Slab<Shareable, Slice<'static>> => false, true;
         Slab<Bound, Slice<'static>> => false, false;
     }
 }

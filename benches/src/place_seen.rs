@@ -171,8 +171,22 @@ pub(crate) fn sightings(variants: &[Variant], lines: Lines) -> Result<Vec<Sighti
     let outcome = Pool::new(&program, None, LIMIT).run(&jobs, &mut rest);
     match outcome.map_err(|error| Failure::Failed(error.to_string()))? {
         true => Err(Failure::Interrupted("interrupted; nothing is kept".into())),
-        false => Ok(rest.sightings),
+        false => Ok(rest.sightings.into_iter().zip(variants).map(without_blocks).collect()),
     }
+}
+
+/// Queues whose blocks come and go while they are used: what lies outside of declared fields may be
+/// one that is gone, with something else in its place.
+const BLOCKS_COME_AND_GO: [&str; 2] = ["deque_chase_lev_growing", "mpmc_segmented"];
+
+/// Takes out what is not known of a row whose blocks come and go.
+fn without_blocks((mut sighting, variant): (Sighting, &Variant)) -> Sighting {
+    if let Sight::Seen(seen) = &mut sighting.sight
+        && BLOCKS_COME_AND_GO.contains(&variant.row.id)
+    {
+        seen.findings.retain(|finding| !finding.what.ends_with("in no field"));
+    }
+    sighting
 }
 
 /// How many threads a row bears, and what they do.

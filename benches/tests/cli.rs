@@ -83,7 +83,7 @@ fn usage_errors_exit_2_and_say_what_to_do() {
         (&["--engine", "callgrind", "--memory", "local"], &["native or simulated"]),
         (&["--primitive", "counters", "--capacity", "8"], &["is for queues", "of counters"]),
         (&["--primitive", "locks,queues", "--alloc-bytes", "64"], &["is for alloc-arena"]),
-        (&["--variant", "ticket", "--read-percent", "0"], &["is for counters"]),
+        (&["--primitive", "queues", "--read-percent", "0"], &["is for counters and locks"]),
         (&["--threads", "0"], &["0 threads"]),
         (&["--threads", "1,0"], &["0 threads"]),
         (&["--threads", "8..4"], &["backwards"]),
@@ -121,7 +121,10 @@ fn usage_errors_exit_2_and_say_what_to_do() {
             "--capacity is for queues",
         ),
         (&["lines", "locks/tas", "--alloc-bytes", "8"], "--alloc-bytes is for alloc-arena"),
-        (&["ab", "locks/tas", "locks/ticket", "--read-percent", "1"], "is for counters"),
+        (
+            &["ab", "queues/mutex_ring", "queues/mpmc_ticket", "--read-percent", "1"],
+            "is for counters",
+        ),
         (&["c2c", "--engine", "simulated", "--repeat", "3"], "--repeat is for --engine native"),
     ] {
         assert_refused(&manycore(command), 2, &[words]);

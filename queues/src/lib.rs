@@ -16,7 +16,9 @@
 //!   is the list that it is measured against.
 //! - A push must not be refused, from any number of threads to any number, or to workers that take
 //!   batches into deques of their own: `mpmc_segmented`.
-//! - The same to one thread, or of elements that have nodes of their own: `mpsc_unbounded`.
+//! - The same to one thread, or of elements that have nodes of their own: [`MpscUnbounded`], which is
+//!   not in the table: it calls the allocator for every element, whose instructions are not the same
+//!   everywhere.
 //! - Few operations, elements whose slots must not cost a word more, or an exact length: `mutex_ring`.
 //!
 //! | id | type | producers | consumers | order | progress | linearizable | bytes | bytes per slot | kind |
@@ -34,7 +36,6 @@
 //! | `mpmc_scq` | [`MpmcScq`] | multi | multi | FIFO | lock-free | no | 896 | 40 | variant |
 //! | `mpmc_michael_scott` | [`MpmcMichaelScott`] | multi | multi | FIFO | lock-free | no | 640 | 24 | variant |
 //! | `mpmc_segmented` | [`MpmcSegmented`] | multi | multi | FIFO | blocking | yes | 384 | 16 | variant |
-//! | `mpsc_unbounded` | [`MpscUnbounded`] | multi | single | FIFO | obstructed | no | 256 | 16 | variant |
 //! | `mutex_ring` | [`MutexRing`] | multi | multi | FIFO | blocking | yes | 256 | 8 | variant |
 //! | `spsc_ring_unpadded` | [`SpscRingUnpadded`] | single | single | FIFO | wait-free | yes | 64 | 8 | control |
 //!

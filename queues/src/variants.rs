@@ -53,7 +53,6 @@ macro_rules! __queue_rows {
 macro_rules! __queue_rows_of_the_storage {
     ($($callback:ident)::+) => { $crate::__queue_rows! { [$($callback)::+] $crate::Boxed;
         deque_chase_lev_growing => $crate::DequeChaseLevGrowing<T>, variant;
-        mpsc_unbounded => $crate::MpscUnbounded<T>, variant;
         mpmc_segmented => $crate::MpmcSegmented<T>, variant;
     } };
 }

@@ -22,6 +22,12 @@ macro_rules! rows {
 
 queues::for_each_queue!(rows);
 
+/// Not in the table: it allocates for every element.
+#[cfg(feature = "alloc")]
+mod mpsc_unbounded {
+    queues::conformance!(queues::MpscUnbounded<T>);
+}
+
 mod inline {
     use super::*;
     queues::conformance!(spsc_ring_cached: queues::SpscRingCached<T, Inline<64>>);

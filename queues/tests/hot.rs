@@ -58,7 +58,6 @@ fn slots_of(id: &str, capacity: usize) -> usize {
         }
         "deque_chase_lev_growing" => capacity.next_power_of_two(),
         "mpmc_segmented" => 31, // one block
-        "mpsc_unbounded" => 0,  // nodes come with elements
         _ => capacity,
     }
 }

@@ -110,8 +110,8 @@ const CASES: &[Case] = &[
     (
         "quota",
         &[("sys/fs/cgroup/job/cpu.max", "150000 100000\n")],
-        Unfit,
-        &["1.5 CPUs (/sys/fs/cgroup/job/cpu.max) for 4", "--threads up to 1, or", "echo max"],
+        Warn,
+        &["1.5 CPUs (/sys/fs/cgroup/job/cpu.max) for 4", "--threads up to 1 (as", "echo max"],
     ),
     ("quota", &[("sys/fs/cgroup/job/cpu.max", "50000 100000\n")], Unfit, &["0.5 CPUs", "echo max"]),
     ("quota", &[("sys/fs/cgroup/job/cpu.max", "400000 100000\n")], Warn, &["4 CPUs"]),
