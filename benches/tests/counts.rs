@@ -109,7 +109,7 @@ fn locked_operations_are_those_of_the_papers() {
         ("queues/mpmc_scq", 4.0),
         ("queues/mpmc_michael_scott", 2.5),
         ("queues/mutex_ring", 1.0),
-        ("queues/deque_chase_lev_growing", 0.5),
+        ("queues/deque_chase_lev_growing", 1.0),
         ("queues/deque_packed_fifo", 1.0),
         ("alloc-arena/bump_heap", 0.0),
         ("alloc-arena/bump_atomic", 1.0),

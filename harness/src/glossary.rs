@@ -8,6 +8,7 @@
 //! ```
 
 mod table;
+mod ways;
 
 use std::fmt::Write;
 

@@ -411,7 +411,7 @@ impl<T> HotFields for DequeChaseLevGrowing<T> {
         visit(current_word.padded_in(current));
         // ORDERING: Acquire, E4 - the buffer is there.
         let buffer = self.current(Ordering::Acquire);
-        visit(HotField::of("buffer", buffer).read_by(Role::Anybody));
+        visit(HotField::of("buffer", buffer).written_by(worker).read_by(thieves));
         for (index, slot) in buffer.slots().iter().enumerate() {
             slot.describe(index, [worker, thieves], visit);
         }

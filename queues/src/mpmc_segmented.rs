@@ -507,15 +507,22 @@ impl<T, const SLOTS: usize, R> HotFields for MpmcSegmented<T, SLOTS, R> {
         let Self { blocks: Blocks { tail, head, spare, owns: _ }, relax: _ } = self;
         let (producers, consumers) = (Role::Many("producers"), Role::Many("consumers"));
         let both = Role::Many("producers and consumers");
-        visit(HotField::of("tail", &**tail).written_by(producers).padded_in(tail));
-        visit(HotField::of("head", &**head).written_by(consumers).padded_in(head));
+        for (name, group, end, who) in
+            [("tail", "tail's end", tail, producers), ("head", "head's end", head, consumers)]
+        {
+            let together = "who claims a slot reads its block";
+            let index = HotField::of(name, &end.index).written_by(who);
+            visit(index.one_line(group, together).padded_in(end));
+            let block = HotField::of("block", &end.block).written_by(who);
+            visit(block.one_line(group, together).padded_in(end));
+        }
         visit(HotField::of("spare", &**spare).written_by(both).padded_in(spare));
         // ORDERING: Acquire, E4 - the block is there.
         let block = head.block.load(Ordering::Acquire);
         // SAFETY: made by `Block::make`; nobody frees it while nobody is inside an operation.
         let padded = unsafe { &*block };
         let Block { next, slots } = &**padded;
-        let next = HotField::of("next", next).written_by(producers).read_by(consumers);
+        let next = HotField::of("next", next).written_by(both);
         visit(next.one_line("block", BECAUSE));
         visit(HotField::of("slots' address", slots).read_by(both).one_line("block", BECAUSE));
         for (index, slot) in Boxed::as_slice(slots).iter().enumerate() {

@@ -220,6 +220,9 @@ mod rows {
     }
 }
 
+/// Its shim lacks the atomic pointers that blocks are linked by; `loom.rs` explores it.
+const WITHOUT_A_LINE: [&str; 1] = ["mpmc_segmented"];
+
 #[test]
 fn no_queue_for_many_on_both_sides_is_missing() {
     let here = include_str!("shuttle.rs");
@@ -228,7 +231,8 @@ fn no_queue_for_many_on_both_sides_is_missing() {
             type T = u64;
             let Properties { producers, consumers, .. } = <$queue as Queue<T>>::PROPERTIES;
             let many = producers == Side::Multi && consumers == Side::Multi;
-            (stringify!($id), many && stringify!($kind) != "baseline")
+            let counts = stringify!($kind) != "baseline" && !WITHOUT_A_LINE.contains(&stringify!($id));
+            (stringify!($id), many && counts)
         }),*] };
     }
     for (id, many) in queues::for_each_queue!(ids) {

@@ -1,20 +1,7 @@
 //! The table of metrics, topic by topic.
 
+use super::ways::{ARENAS, ARENAS_BOTH, COUNTERS, GRANTED, RUSAGE, SIZES, WINDOWS};
 use super::{Entry, Topic};
-
-const WINDOWS: &str = "summed over the windows of all repetitions";
-const RUSAGE: &[(&str, &str)] = &[("native", "getrusage(RUSAGE_THREAD) around each window")];
-const GRANTED: &[(&str, &str)] = &[("native", "what the kernel granted to the shared memory")];
-const ARENAS: &[(&str, &str)] =
-    &[("native", "the arenas' own Placement report after the last repetition")];
-const ARENAS_BOTH: &[(&str, &str)] =
-    &[ARENAS[0], ("simulated", "the same, of what the simulated kernel says")];
-const SIZES: &[(&str, &str)] =
-    &[("native", "size_of the type, stated by the driver"), ("simulated", "the same")];
-
-const COUNTERS: &str = "hardware counters of the threads' user space, one group a thread, by rdpmc or \
-    read at the borders of the window, what reads the clock included; typed reasons where the group \
-    could not be opened or did not count all the time";
 
 /// Every metric that an engine gives.
 pub const TABLE: &[Entry] = &[
@@ -77,8 +64,7 @@ pub const TABLE: &[Entry] = &[
         means: "How evenly n threads were served: 1 when all did the same, 1/n when one did \
             everything.",
         beware: "Over a window of milliseconds. A lock may be fair over seconds and unfair over \
-            microseconds; and the index hides one starved thread among 128 (see the smallest \
-            share).",
+            microseconds; and the index hides one starved thread among 128 (see the least share).",
         engines: &[
             ("native", "from the threads' own counts in each repetition"),
             ("simulated", "from the cores' counts"),
@@ -304,15 +290,13 @@ pub const TABLE: &[Entry] = &[
         topic: Topic::Counts,
         unit: "1",
         formula: "system calls ÷ operations",
-        means: "How often the kernel was entered. 0 for everything that spins; what sleeps needs \
-            them.",
+        means: "How often the kernel was entered. 0 for all that spins; what sleeps needs them.",
         beware: "Counted in a short pass of its own: the trap slows each call down, so that \
             contention there differs a little.",
         engines: &[
             (
                 "native",
-                "counted exactly by syscall user dispatch: each call in the armed window raises \
-                 SIGSYS",
+                "counted exactly by syscall user dispatch: each call in the window raises SIGSYS",
             ),
             ("simulated", "every call"),
         ],
@@ -545,8 +529,7 @@ pub const TABLE: &[Entry] = &[
         topic: Topic::Disturbance,
         unit: "1",
         formula: WINDOWS,
-        means: "How often threads went to sleep by themselves. What blocks does; what spins must \
-            not.",
+        means: "How often threads went to sleep by themselves: what blocks does, what spins must not.",
         beware: "",
         engines: RUSAGE,
     },
