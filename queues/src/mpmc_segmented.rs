@@ -524,7 +524,8 @@ impl<T, const SLOTS: usize, R> HotFields for MpmcSegmented<T, SLOTS, R> {
         let Block { next, slots } = &**padded;
         let next = HotField::of("next", next).written_by(both);
         visit(next.one_line("block", BECAUSE));
-        visit(HotField::of("slots' address", slots).read_by(both).one_line("block", BECAUSE));
+        let address = HotField::of("slots' address", slots).written_by(both);
+        visit(address.one_line("block", BECAUSE));
         for (index, slot) in Boxed::as_slice(slots).iter().enumerate() {
             slot.describe(index, visit);
         }
