@@ -313,8 +313,9 @@ impl Engine {
         let caller = Caller { thread, cpu: core.cpu, now };
         let answer = self.kernel.call(caller, &call);
         self.cores[at].time += answer.cost;
-        self.was_in_kernel(at, number, now, answer.cost);
         self.effects(at, now)?;
+        let takes = self.cores[at].time - now;
+        self.was_in_kernel(at, number, now, takes);
         match answer.outcome {
             Outcome::Return(value) => self.cores[at].context.registers[r::RAX] = value as u64,
             Outcome::Yield(value) => {
@@ -387,6 +388,10 @@ impl Engine {
                         let done = self.fetch(at, address & !63, id, Touch::Load, turn);
                         self.cores[at].time += done - now;
                         self.cores[at].counts.stall_ps += done - now;
+                        let thread = self.cores[at].thread.unwrap_or(0);
+                        if let Some(lines) = &mut self.lines {
+                            lines.kernel_read(cpu, self.threads[thread].rip, address);
+                        }
                     }
                 }
                 Effect::Written { address, bytes } => {

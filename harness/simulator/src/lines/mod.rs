@@ -168,6 +168,14 @@ impl Lines {
         }
     }
 
+    /// The kernel read a word for a core that called it; the wait for it is part of the call.
+    pub(crate) fn kernel_read(&mut self, cpu: u32, rip: u64, address: u64) {
+        if let Some(came) = self.fetched.last_mut() {
+            came.takes = 0;
+        }
+        self.touched(cpu, rip, &[(address, 4, false)]);
+    }
+
     /// Memory is gone, or is other memory now: what is touched there next is another object.
     pub(crate) fn moved(&mut self, range: core::ops::Range<u64>) {
         if range.end - range.start > 64 * self.index.len() as u64 {
