@@ -387,7 +387,6 @@ impl Engine {
                         let turn = Turn::at(now);
                         let done = self.fetch(at, address & !63, id, Touch::Load, turn);
                         self.cores[at].time += done - now;
-                        self.cores[at].counts.stall_ps += done - now;
                         let thread = self.cores[at].thread.unwrap_or(0);
                         if let Some(lines) = &mut self.lines {
                             lines.kernel_read(cpu, self.threads[thread].rip, address);
