@@ -196,11 +196,10 @@ fn memory_lies_where_the_sweep_wants_it() {
             assert_eq!(figure(far, "pages_on_node"), 4096.0);
             assert_eq!(figure(far, "arenas_verified"), 2.0);
         }
-        // So few pages are touched that shares are coarse.
-        for share in ["memory_reads_per_op.local", "memory_reads_per_op.remote"] {
-            let share = figure(interleaved, share);
-            assert!((0.02..0.98).contains(&share), "{machine}: {share}");
-        }
+        // So few pages are touched that shares are coarse; on eight nodes all may be far.
+        let near = figure(interleaved, "memory_reads_per_op.local");
+        let far = figure(interleaved, "memory_reads_per_op.remote");
+        assert!(far > 0.1 && (0.99..1.05).contains(&(near + far)), "{machine}: {near}, {far}");
         assert_eq!(figure(interleaved, "arenas_verified"), 2.0);
     }
     let control = run("epyc-7742-2s", &["--memory", "remote", "--variant", "bump_first_touch"]);
