@@ -79,7 +79,7 @@ fn exit_codes_follow_the_verdicts() {
     let contained = run(tree.root(), &[]);
     assert_eq!(contained.status.code(), Some(0));
     let said = text(&contained.stdout);
-    for word in ["a quota of 1.5 CPUs", "for 2 in use", "--threads up to 1 (as `auto` does), or"] {
+    for word in ["a quota of 1.5 CPUs", "for 4 in use", "--threads up to 1 (as `auto` does), or"] {
         assert!(said.contains(word), "{word} in {said}");
     }
     assert!(said.contains("(22 ok, 2 warn, 0 unfit, 2 unknown)"), "{said}");
