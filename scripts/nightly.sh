@@ -16,6 +16,8 @@ step() {
 }
 
 step bash scripts/mutants.sh
+# The crates as an embedded project sees them, without features.
+step cargo test -p counters -p locks -p queues -p alloc-arena --locked --quiet
 # 100 000 random schedules a row, in four plans.
 step env QUEUES_SCHEDULES=25000 cargo test --release -p queues --all-features --locked --test shuttle
 bash scripts/numa-vm.sh --cpus 128 || [ $? = 77 ] || failed+=("numa-vm.sh --cpus 128")
