@@ -62,7 +62,7 @@ use super::contract::{
 };
 use super::drain::drain;
 use super::hot::{HotField, HotFields, Role};
-use super::shared::{SharedConsumer, SharedProducer};
+use super::shared::shared_ends;
 use super::slot::{self, Slot};
 use super::storage::Storage;
 use super::sync::atomic::{AtomicUsize, Ordering};
@@ -356,14 +356,8 @@ impl<T, S: Storage> WithCapacity for MpmcMichaelScott<T, S> {
 }
 
 impl<T: Send, S: Storage> Queue<T> for MpmcMichaelScott<T, S> {
-    type Producer<'q>
-        = SharedProducer<'q, Self, T>
-    where
-        Self: 'q;
-    type Consumer<'q>
-        = SharedConsumer<'q, Self, T>
-    where
-        Self: 'q;
+    shared_ends!(T);
+
     const PROPERTIES: Properties = Properties {
         producers: Side::Multi,
         consumers: Side::Multi,
@@ -373,11 +367,6 @@ impl<T: Send, S: Storage> Queue<T> for MpmcMichaelScott<T, S> {
         linearizable: false,
     };
     const BYTES_PER_SLOT: usize = size_of::<NodeSlot<T>>();
-
-    #[inline]
-    fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
-        (SharedProducer::new(self), SharedConsumer::new(self))
-    }
 
     #[inline]
     fn capacity(&self) -> usize {

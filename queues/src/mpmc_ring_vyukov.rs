@@ -64,7 +64,7 @@ use super::contract::{
 use super::drain::drain;
 use super::hot::{HotField, HotFields, Role};
 use super::laps::{self, LARGEST, index_mask, is_older};
-use super::shared::{SharedConsumer, SharedProducer};
+use super::shared::shared_ends;
 use super::storage::Storage;
 use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
@@ -249,14 +249,8 @@ impl<T, S: Storage> WithCapacity for MpmcRingVyukov<T, S> {
 }
 
 impl<T: Send, S: Storage> Queue<T> for MpmcRingVyukov<T, S> {
-    type Producer<'q>
-        = SharedProducer<'q, Self, T>
-    where
-        Self: 'q;
-    type Consumer<'q>
-        = SharedConsumer<'q, Self, T>
-    where
-        Self: 'q;
+    shared_ends!(T);
+
     const PROPERTIES: Properties = Properties {
         producers: Side::Multi,
         consumers: Side::Multi,
@@ -266,11 +260,6 @@ impl<T: Send, S: Storage> Queue<T> for MpmcRingVyukov<T, S> {
         linearizable: false,
     };
     const BYTES_PER_SLOT: usize = size_of::<TurnSlot<T>>();
-
-    #[inline]
-    fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
-        (SharedProducer::new(self), SharedConsumer::new(self))
-    }
 
     #[inline]
     fn capacity(&self) -> usize {

@@ -74,7 +74,7 @@ use super::hot::{HotField, HotFields, Role};
 use super::index_ring::{Geometry, IndexRing};
 use super::laps::index_mask;
 use super::rounded;
-use super::shared::{SharedConsumer, SharedProducer};
+use super::shared::shared_ends;
 use super::slot::{self, Slot};
 use super::storage::Storage;
 use super::sync::atomic::AtomicUsize;
@@ -288,14 +288,8 @@ impl<T, S: Storage, const UNUSED: u32> WithCapacity for MpmcScq<T, S, UNUSED> {
 }
 
 impl<T: Send, S: Storage, const UNUSED: u32> Queue<T> for MpmcScq<T, S, UNUSED> {
-    type Producer<'q>
-        = SharedProducer<'q, Self, T>
-    where
-        Self: 'q;
-    type Consumer<'q>
-        = SharedConsumer<'q, Self, T>
-    where
-        Self: 'q;
+    shared_ends!(T);
+
     const PROPERTIES: Properties = Properties {
         producers: Side::Multi,
         consumers: Side::Multi,
@@ -305,11 +299,6 @@ impl<T: Send, S: Storage, const UNUSED: u32> Queue<T> for MpmcScq<T, S, UNUSED> 
         linearizable: false,
     };
     const BYTES_PER_SLOT: usize = size_of::<ScqSlot<T>>();
-
-    #[inline]
-    fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
-        (SharedProducer::new(self), SharedConsumer::new(self))
-    }
 
     #[inline]
     fn capacity(&self) -> usize {

@@ -77,7 +77,7 @@ use super::drain::drain;
 use super::hot::{HotField, HotFields, Role};
 use super::laps::is_older;
 use super::relax::{Relax, Spin};
-use super::shared::{SharedConsumer, SharedProducer};
+use super::shared::shared_ends;
 use super::storage::Storage;
 use super::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -450,14 +450,8 @@ impl<T, const SLOTS: usize, R: Relax> WithCapacity for MpmcSegmented<T, SLOTS, R
 }
 
 impl<T: Send, const SLOTS: usize, R: Relax> Queue<T> for MpmcSegmented<T, SLOTS, R> {
-    type Producer<'q>
-        = SharedProducer<'q, Self, T>
-    where
-        Self: 'q;
-    type Consumer<'q>
-        = SharedConsumer<'q, Self, T>
-    where
-        Self: 'q;
+    shared_ends!(T);
+
     const PROPERTIES: Properties = Properties {
         producers: Side::Multi,
         consumers: Side::Multi,
@@ -467,11 +461,6 @@ impl<T: Send, const SLOTS: usize, R: Relax> Queue<T> for MpmcSegmented<T, SLOTS,
         linearizable: true,
     };
     const BYTES_PER_SLOT: usize = size_of::<BlockSlot<T>>();
-
-    #[inline]
-    fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
-        (SharedProducer::new(self), SharedConsumer::new(self))
-    }
 
     #[inline]
     fn capacity(&self) -> usize {

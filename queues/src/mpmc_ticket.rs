@@ -65,7 +65,7 @@ use super::hot::{HotField, HotFields, Role};
 use super::laps::{LARGEST, index_mask, next_lap};
 use super::relax::{Relax, Spin};
 use super::rounded;
-use super::shared::{SharedConsumer, SharedProducer};
+use super::shared::shared_ends;
 use super::storage::Storage;
 use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
@@ -225,14 +225,8 @@ impl<T, S: Storage, R> WithCapacity for MpmcTicket<T, S, R> {
 }
 
 impl<T: Send, S: Storage, R: Relax> Queue<T> for MpmcTicket<T, S, R> {
-    type Producer<'q>
-        = SharedProducer<'q, Self, T>
-    where
-        Self: 'q;
-    type Consumer<'q>
-        = SharedConsumer<'q, Self, T>
-    where
-        Self: 'q;
+    shared_ends!(T);
+
     const PROPERTIES: Properties = Properties {
         producers: Side::Multi,
         consumers: Side::Multi,
@@ -242,11 +236,6 @@ impl<T: Send, S: Storage, R: Relax> Queue<T> for MpmcTicket<T, S, R> {
         linearizable: false,
     };
     const BYTES_PER_SLOT: usize = size_of::<TurnSlot<T>>();
-
-    #[inline]
-    fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
-        (SharedProducer::new(self), SharedConsumer::new(self))
-    }
 
     #[inline]
     fn capacity(&self) -> usize {

@@ -47,7 +47,7 @@ use super::contract::{
 use super::drain::drain;
 use super::hot::{HotField, HotFields, Role};
 use super::relax::{Relax, Spin};
-use super::shared::{SharedConsumer, SharedProducer};
+use super::shared::shared_ends;
 use super::slot::{self, Slot};
 use super::storage::Storage;
 use super::sync::atomic::{AtomicBool, Ordering};
@@ -228,14 +228,8 @@ impl<T, S: Storage, R> WithCapacity for MutexRing<T, S, R> {
 }
 
 impl<T: Send, S: Storage, R: Relax> Queue<T> for MutexRing<T, S, R> {
-    type Producer<'q>
-        = SharedProducer<'q, Self, T>
-    where
-        Self: 'q;
-    type Consumer<'q>
-        = SharedConsumer<'q, Self, T>
-    where
-        Self: 'q;
+    shared_ends!(T);
+
     const PROPERTIES: Properties = Properties {
         producers: Side::Multi,
         consumers: Side::Multi,
@@ -245,11 +239,6 @@ impl<T: Send, S: Storage, R: Relax> Queue<T> for MutexRing<T, S, R> {
         linearizable: true,
     };
     const BYTES_PER_SLOT: usize = size_of::<Slot<T>>();
-
-    #[inline]
-    fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
-        (SharedProducer::new(self), SharedConsumer::new(self))
-    }
 
     #[inline]
     fn capacity(&self) -> usize {

@@ -33,7 +33,7 @@ use super::contract::{
     CapacityError, Full, Order, Progress, Properties, Queue, SharedQueue, Side, WithCapacity,
 };
 use super::hot::{HotField, HotFields};
-use super::shared::{SharedConsumer, SharedProducer};
+use super::shared::shared_ends;
 
 /// Forgets what goes in and makes up what comes out; measures the loop without a queue.
 ///
@@ -58,14 +58,8 @@ impl<T> WithCapacity for NullQueue<T> {
 }
 
 impl<T: Send + Default> Queue<T> for NullQueue<T> {
-    type Producer<'q>
-        = SharedProducer<'q, Self, T>
-    where
-        Self: 'q;
-    type Consumer<'q>
-        = SharedConsumer<'q, Self, T>
-    where
-        Self: 'q;
+    shared_ends!(T);
+
     const PROPERTIES: Properties = Properties {
         producers: Side::Multi,
         consumers: Side::Multi,
@@ -75,11 +69,6 @@ impl<T: Send + Default> Queue<T> for NullQueue<T> {
         linearizable: false,
     };
     const BYTES_PER_SLOT: usize = 0;
-
-    #[inline]
-    fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
-        (SharedProducer::new(self), SharedConsumer::new(self))
-    }
 
     /// The capacity that was asked for; nothing is limited by it.
     #[inline]

@@ -5,6 +5,26 @@ use core::marker::PhantomData;
 
 use super::contract::{Consumer, Full, Producer, SharedQueue};
 
+/// The ends of a queue for many, inside its `impl Queue`.
+macro_rules! shared_ends {
+    ($element:ty) => {
+        type Producer<'q>
+            = super::shared::SharedProducer<'q, Self, $element>
+        where
+            Self: 'q;
+        type Consumer<'q>
+            = super::shared::SharedConsumer<'q, Self, $element>
+        where
+            Self: 'q;
+
+        #[inline]
+        fn split(&mut self) -> (Self::Producer<'_>, Self::Consumer<'_>) {
+            (super::shared::SharedProducer::new(self), super::shared::SharedConsumer::new(self))
+        }
+    };
+}
+pub(crate) use shared_ends;
+
 /// The pushing side of a queue that takes any number of producers.
 pub struct SharedProducer<'q, Q, T> {
     queue: &'q Q,
