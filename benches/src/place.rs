@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use alloc_arena::{Arena, Asked, Map, Memory, Placement, Pool, Request, Unverified};
-use counters::Counter;
+use counters::{
+    BatchedCounter, Counter, NodeCounter, PackedCounter, PerThreadCounter, ShardedCounter,
+    StripedCounter,
+};
 use crossbeam_utils::CachePadded;
 use harness::layout::{Lines, Object, check};
 use harness::unavailable::Unavailable;
@@ -152,15 +155,19 @@ fn two_counters<C: counters::HotFields + Default>(examined: &mut Examined, lines
 
 macro_rules! of_shards {
     ($counter:ident: $($shards:literal)*) => {
-        &[$(($shards, two_counters::<counters::$counter<$shards>>)),*]
+        &[$(($shards, two_counters::<$counter<$shards>>)),*]
     };
 }
+
+type OfCpus<const N: usize> = counters::PerCpuCounter<N, ()>;
 
 /// The row's counter with other numbers of shards. A row whose number of shards is a parameter
 /// stands here.
 pub(crate) fn family(id: &str) -> &'static [OfShards] {
     match id {
         "sharded" => of_shards!(ShardedCounter: 1 2 4 8 16 32 64 128),
+        "per_cpu" => of_shards!(OfCpus: 1 2 4 8 16 32 64 128),
+        "per_node" => of_shards!(NodeCounter: 1 2 4 8 16 32 64 128),
         "per_thread" => of_shards!(PerThreadCounter: 1 2 4 8 16 32 64 128),
         "batched" => of_shards!(BatchedCounter: 1 2 4 8 16 32 64 128),
         "striped" => of_shards!(StripedCounter: 1 2 4 8 16 32 64 128),

@@ -266,6 +266,65 @@ pub fn takes_every_add_once<C: Counter + Drain + Default>(
     expect(taken.into_inner() as i64 + counter.take(), threads * rounds, &after)
 }
 
+/// While threads live for `rounds` adds of 1 each, `threads` of them one after the other and a few
+/// at a time, another takes: what a thread leaves behind when it ends is taken once.
+///
+/// # Errors
+/// When an add of a thread that ended meanwhile was taken twice or never.
+pub fn takes_adds_of_exiting_threads_once<C: Counter + Drain + Default + 'static>(
+    threads: i64,
+    rounds: i64,
+) -> Result<(), Violation> {
+    let counter = Arc::new(C::default());
+    let over = Arc::new(AtomicBool::new(false));
+    let taker = {
+        let (counter, over) = (Arc::clone(&counter), Arc::clone(&over));
+        thread::spawn(move || {
+            let mut taken = 0;
+            // ORDERING: Acquire - against the store of `over`.
+            while !over.load(Ordering::Acquire) {
+                taken += counter.take();
+                thread::yield_now();
+            }
+            taken
+        })
+    };
+    let mut panicked = false;
+    for first in (0..threads).step_by(4) {
+        let batch: Vec<_> = (first..threads.min(first + 4))
+            .map(|_| {
+                let counter = Arc::clone(&counter);
+                thread::spawn(move || (0..rounds).for_each(|_| counter.add(1)))
+            })
+            .collect();
+        panicked |= batch.into_iter().any(|one| one.join().is_err());
+    }
+    // ORDERING: Release - against the taker's look: all adds are over.
+    over.store(true, Ordering::Release);
+    let taken = taker.join();
+    if panicked {
+        return Err(Violation("an add panicked".into()));
+    }
+    let taken = taken.map_err(|_| Violation("a take panicked".into()))?;
+    let after = format!("{threads} threads that ended, in all takes and at the end");
+    expect(taken + counter.take(), threads * rounds, &after)
+}
+
+/// Takes wrap modulo 2⁶⁴ as sums do, and so does what is kept of earlier takes.
+///
+/// # Errors
+/// When they do not; a panic on overflow is reported by the test that runs this.
+pub fn takes_wrap<C: Counter + Drain + Default>() -> Result<(), Violation> {
+    let counter = C::default();
+    for n in [i64::MAX, i64::MAX, i64::MIN, -1, i64::MIN] {
+        counter.add(n);
+        expect(counter.take(), n, "a take of one number")?;
+    }
+    add_from(&counter, 2, 1, |_| i64::MAX);
+    expect(counter.take(), -2, "a take of twice the greatest number")?;
+    expect(counter.sum(), 0, "a take")
+}
+
 /// Runs the suite over a type that implements [`Counter`] and [`Default`] and says that it is
 /// exact.
 ///
@@ -324,11 +383,21 @@ macro_rules! conformance_drain {
         mod $name {
             #[allow(unused_imports, reason = "the type may be written with a full path")]
             use super::*;
+            use $crate::conformance as suite;
 
             #[test]
             fn takes_every_add_once() {
-                $crate::conformance::takes_every_add_once::<$counter>(2, 50_000)
+                suite::takes_every_add_once::<$counter>(2, 50_000)
                     .unwrap_or_else(|v| panic!("{v}"));
+            }
+            #[test]
+            fn takes_adds_of_exiting_threads_once() {
+                suite::takes_adds_of_exiting_threads_once::<$counter>(400, 100)
+                    .unwrap_or_else(|v| panic!("{v}"));
+            }
+            #[test]
+            fn takes_wrap() {
+                suite::takes_wrap::<$counter>().unwrap_or_else(|v| panic!("{v}"));
             }
         }
     };

@@ -31,6 +31,7 @@
 use core::fmt;
 
 use crate::contract::ShardIndex;
+use crate::rseq_area as area;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::tls_slot::TlsSlot;
 
@@ -40,12 +41,12 @@ static SOURCE: AtomicUsize = AtomicUsize::new(UNKNOWN);
 
 const TAG_BITS: u32 = 3;
 const TAG: usize = (1 << TAG_BITS) - 1;
-const UNKNOWN: usize = 0;
+pub(crate) const UNKNOWN: usize = 0;
 const RSEQ: usize = 1;
-const RDPID: usize = 2;
-const RDTSCP: usize = 3;
+pub(crate) const RDPID: usize = 2;
+pub(crate) const RDTSCP: usize = 3;
 const GETCPU: usize = 4;
-const SLOT: usize = 5;
+pub(crate) const SLOT: usize = 5;
 
 /// The CPU that the calling thread runs on, or ran on a moment ago.
 ///
@@ -118,12 +119,11 @@ impl ShardIndex for CpuId {
 #[inline(always)]
 fn ask(source: usize) -> Option<usize> {
     match source & TAG {
-        #[cfg(all(feature = "libc", target_os = "linux", target_arch = "x86_64"))]
-        RSEQ => rseq::cpu(source.cast_signed() >> TAG_BITS),
+        RSEQ => area::cpu(source.cast_signed() >> TAG_BITS),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        RDPID => Some(instruction::rdpid()),
+        RDPID => Some(instruction::rdpid() & instruction::CPU),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        RDTSCP => Some(instruction::rdtscp()),
+        RDTSCP => Some(instruction::rdtscp() & instruction::CPU),
         _ => None,
     }
 }
@@ -150,9 +150,8 @@ fn settled() -> usize {
 
 /// Tries the sources in turn.
 fn look() -> usize {
-    #[cfg(all(feature = "libc", target_os = "linux", target_arch = "x86_64"))]
-    if let Some(offset) = rseq::offset()
-        && rseq::cpu(offset).is_some()
+    if let Some(offset) = area::offset()
+        && area::cpu(offset).is_some()
     {
         return (offset << TAG_BITS).cast_unsigned() | RSEQ;
     }
@@ -174,59 +173,17 @@ fn getcpu() -> Option<usize> {
     None
 }
 
-/// The area that the C library registered, if it did.
-#[cfg(all(feature = "libc", target_os = "linux", target_arch = "x86_64"))]
-mod rseq {
-    use core::arch::asm;
-    use core::ffi::CStr;
-
-    /// Bytes up to the end of the field `cpu_id`.
-    const LEAST_BYTES: u32 = 8;
-
-    fn symbol(name: &CStr) -> Option<*mut libc::c_void> {
-        // SAFETY: a name with its terminator; the default scope needs no handle.
-        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        (!address.is_null()).then_some(address)
-    }
-
-    /// Finds the area's offset from the thread pointer.
-    pub(super) fn offset() -> Option<isize> {
-        let (offset, size) = (symbol(c"__rseq_offset")?, symbol(c"__rseq_size")?);
-        // SAFETY: the C library declares this symbol as `const unsigned int`.
-        let size = unsafe { size.cast::<u32>().read() };
-        // SAFETY: the C library declares this symbol as `const ptrdiff_t`.
-        let offset = unsafe { offset.cast::<isize>().read() };
-        (size >= LEAST_BYTES).then_some(offset)
-    }
-
-    /// Reads the field `cpu_id`, which is negative in a thread that is not registered.
-    #[inline(always)]
-    pub(super) fn cpu(offset: isize) -> Option<usize> {
-        let cpu: i32;
-        // SAFETY: `offset` came from the C library, which keeps the area in each thread that it
-        // started, at that distance from the thread pointer; `cpu_id` is its second word.
-        unsafe {
-            asm!(
-                "mov {cpu:e}, dword ptr fs:[{offset} + 4]",
-                offset = in(reg) offset,
-                cpu = lateout(reg) cpu,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        usize::try_from(cpu).ok()
-    }
-}
-
-/// What Linux leaves where two instructions read it: the CPU in the low 12 bits.
+/// What Linux leaves where two instructions read it: the CPU in the low 12 bits, the NUMA node above.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod instruction {
+pub(crate) mod instruction {
     use core::arch::asm;
     use core::arch::x86_64::{__cpuid, __cpuid_count};
 
-    const CPU: u64 = 0xfff;
+    pub(crate) const CPU_BITS: u32 = 12;
+    pub(crate) const CPU: usize = (1 << CPU_BITS) - 1;
 
     /// Finds the cheapest one that the CPU has.
-    pub(super) fn find() -> Option<usize> {
+    pub(crate) fn find() -> Option<usize> {
         if __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ecx & 1 << 22 != 0 {
             return Some(super::RDPID);
         }
@@ -236,28 +193,28 @@ mod instruction {
     }
 
     #[inline(always)]
-    pub(super) fn rdpid() -> usize {
-        let cpu: u64;
+    pub(crate) fn rdpid() -> usize {
+        let processor: u64;
         // SAFETY: `find` saw that the CPU has the instruction, which writes one register.
         unsafe {
-            asm!("rdpid {}", out(reg) cpu, options(nomem, nostack, preserves_flags));
+            asm!("rdpid {}", out(reg) processor, options(nomem, nostack, preserves_flags));
         }
-        (cpu & CPU) as usize
+        processor as usize
     }
 
     #[inline(always)]
-    pub(super) fn rdtscp() -> usize {
-        let cpu: u64;
+    pub(crate) fn rdtscp() -> usize {
+        let processor: u64;
         // SAFETY: `find` saw that the CPU has the instruction, which writes three registers.
         unsafe {
             asm!(
                 "rdtscp",
                 out("rax") _,
-                out("rcx") cpu,
+                out("rcx") processor,
                 out("rdx") _,
                 options(nomem, nostack, preserves_flags),
             );
         }
-        (cpu & CPU) as usize
+        processor as usize
     }
 }

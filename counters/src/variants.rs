@@ -35,6 +35,8 @@ macro_rules! __counter_rows_of_std {
     ($($callback:ident)::+) => { $crate::__counter_rows! { [$($callback)::+]
         sharded => $crate::ShardedCounter<128, $crate::TlsSlot>, variant;
         per_thread => $crate::PerThreadCounter<128, $crate::TlsSlot>, variant;
+        per_cpu => $crate::PerCpuCounter<128, $crate::Rseq>, variant;
+        per_node => $crate::NodeCounter<16, $crate::NodeId>, variant;
         batched => $crate::BatchedCounter<128, 4096, $crate::TlsSlot>, variant;
         striped => $crate::StripedCounter<128, $crate::TlsProbe>, variant;
         packed => $crate::PackedCounter<64, $crate::TlsSlot>, control;

@@ -3,9 +3,14 @@
 
 use counters::conformance::{
     Violation, adds_from_destructors, counts_down, keeps_adds_of_exited_threads, keeps_every_add,
-    sums_are_one_sided, takes_every_add_once, wraps,
+    sums_are_one_sided, takes_adds_of_exiting_threads_once, takes_every_add_once, takes_wrap,
+    wraps,
 };
-use counters::{AtomicCounter, Counter, Drain, Properties};
+use counters::{
+    AtomicCounter, BatchedCounter, Counter, Drain, NodeCounter, PerCpuCounter, PerThreadCounter,
+    Properties, Rseq, ShardIndex, ShardedCounter, StripedCounter, TlsProbe, TlsSlot,
+};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 macro_rules! row {
@@ -24,6 +29,37 @@ macro_rules! rows {
 }
 
 counters::for_each_counter!(rows);
+
+/// More threads than shards, places or CPUs, and numbers with gaps, none below the shards.
+mod crowded {
+    use super::*;
+
+    struct Gaps;
+
+    impl ShardIndex for Gaps {
+        fn current() -> usize {
+            usize::MAX - 1000 * TlsSlot::current()
+        }
+    }
+
+    macro_rules! suites {
+        ($($id:ident $counter:ty;)*) => { $( mod $id {
+            use super::*;
+            counters::conformance!($counter);
+            counters::conformance_drain!($counter);
+        } )* };
+    }
+
+    suites! {
+        sharded ShardedCounter<2, TlsSlot>;
+        sharded_gaps ShardedCounter<4, Gaps>;
+        per_thread PerThreadCounter<1, TlsSlot>;
+        per_cpu PerCpuCounter<1, Rseq>;
+        per_node NodeCounter<2, Gaps>;
+        batched BatchedCounter<2, 4, Gaps>;
+        striped StripedCounter<2, TlsProbe>;
+    }
+}
 
 #[test]
 fn debug_prints_the_sum() {
@@ -184,9 +220,16 @@ impl Counter for Saturating {
     }
 }
 
+impl Drain for Saturating {
+    fn take(&self) -> i64 {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
 #[test]
 fn the_suite_catches_a_total_that_does_not_wrap() {
     wraps::<Saturating>().unwrap_err();
+    takes_wrap::<Saturating>().unwrap_err();
 }
 
 /// Keeps a thread's first adds in a thread-local value and never flushes them.
@@ -216,6 +259,59 @@ impl Counter for ForgetsTheDead {
 fn the_suite_catches_a_counter_that_forgets_exited_threads() {
     let found = keeps_adds_of_exited_threads::<ForgetsTheDead>(20).unwrap_err().to_string();
     assert!(found.contains("have lived"), "{found}");
+}
+
+/// Moves what a thread added to the total when it ends, though somebody may have taken it by then.
+#[derive(Default)]
+struct TakesTheDeadTwice {
+    total: Arc<AtomicI64>,
+    living: Arc<AtomicI64>,
+}
+
+struct Own {
+    added: i64,
+    total: Arc<AtomicI64>,
+    living: Arc<AtomicI64>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let relaxed = Ordering::Relaxed;
+        let _ = self.living.fetch_update(relaxed, relaxed, |n| Some((n - self.added).max(0)));
+        self.total.fetch_add(self.added, relaxed);
+    }
+}
+
+std::thread_local! {
+    static OWN: std::cell::RefCell<Option<Own>> = const { std::cell::RefCell::new(None) };
+}
+
+impl Counter for TakesTheDeadTwice {
+    const PROPERTIES: Properties = CLAIMED;
+    fn add(&self, n: i64) {
+        OWN.with_borrow_mut(|own| {
+            let (total, living) = (Arc::clone(&self.total), Arc::clone(&self.living));
+            own.get_or_insert(Own { added: 0, total, living }).added += n;
+        });
+        self.living.fetch_add(n, Ordering::Relaxed);
+        std::thread::yield_now(); // so that it lives when it is taken from
+    }
+    fn sum(&self) -> i64 {
+        self.total.load(Ordering::Relaxed) + self.living.load(Ordering::Relaxed)
+    }
+}
+
+impl Drain for TakesTheDeadTwice {
+    fn take(&self) -> i64 {
+        self.total.swap(0, Ordering::Relaxed) + self.living.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn the_suite_catches_a_take_of_what_a_thread_gives_again_when_it_ends() {
+    assert_caught("threads that ended", || {
+        takes_adds_of_exiting_threads_once::<TakesTheDeadTwice>(40, 100)
+    });
 }
 
 /// Needs a thread-local value that has a destructor.

@@ -1,8 +1,8 @@
 //! What every row says about its bytes, against the bytes: addresses, sizes, nothing left out.
 
 use counters::{
-    BatchedCounter, HotField, HotFields, PackedCounter, PerThreadCounter, Role, ShardedCounter,
-    StripedCounter,
+    BatchedCounter, HotField, HotFields, PackedCounter, PerCpuCounter, PerThreadCounter, Role,
+    ShardedCounter, StripedCounter,
 };
 
 fn fields<T: HotFields>(object: &T) -> Vec<HotField> {
@@ -60,6 +60,8 @@ fn every_row_describes_all_of_its_bytes() {
     counters::for_each_counter!(rows);
 }
 
+type OfCpus<const N: usize> = PerCpuCounter<N, ()>;
+
 #[test]
 fn each_shard_is_a_field_at_its_word() {
     macro_rules! sizes {
@@ -81,6 +83,7 @@ fn each_shard_is_a_field_at_its_word() {
     sizes!(PackedCounter "shards" by "shard": 1 2 4 8 16 32 64 128);
     sizes!(BatchedCounter "shards" by "shard": 1 2 4 8 16 32 64 128);
     sizes!(PerThreadCounter "words" by "owner": 1 2 3 8 16 32 100 128);
+    sizes!(OfCpus "words" by "cpu": 1 2 4 8 16 32 64 128);
     sizes!(StripedCounter "cells" by "probe": 1 2 4 8 16 32 64 128);
 }
 

@@ -2,7 +2,7 @@
 #![cfg(feature = "std")]
 
 use counters::{
-    BatchedCounter, Counter, CpuId, CpuSource, Drain, Reprobe, ShardIndex, ShardedCounter,
+    BatchedCounter, Counter, CpuId, CpuSource, Drain, NodeId, Reprobe, ShardIndex, ShardedCounter,
     StripedCounter, TlsProbe, TlsSlot,
 };
 use std::sync::Barrier;
@@ -76,6 +76,22 @@ fn a_pinned_thread_is_told_its_cpu() {
         }
     }
     assert!(pinned > 0, "no CPU could be chosen");
+}
+
+/// The kernel's answer to the system call, of a thread that stays where it is.
+#[test]
+#[cfg(all(target_os = "linux", feature = "libc"))]
+fn the_node_is_the_kernels() {
+    let source = NodeId::source();
+    println!("nodes are told by {source}");
+    assert!(!matches!(source, CpuSource::Rseq | CpuSource::ThreadSlot), "{source}");
+    let (mut cpu, mut node) = (0_u32, 0_u32);
+    let told = (0..1000).find_map(|_| {
+        // SAFETY: writes two words, which are there.
+        unsafe { libc::syscall(libc::SYS_getcpu, &raw mut cpu, &raw mut node, 0_usize) };
+        (CpuId::current() == cpu as usize).then(NodeId::current)
+    });
+    assert_eq!(told, Some(node as usize));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use core::mem::{align_of, size_of};
 use counters::{
-    AtomicCounter, BatchedCounter, LossyCounter, NullCounter, PackedCounter, PerThreadCounter,
-    ShardedCounter, Slots, StripedCounter,
+    AtomicCounter, BatchedCounter, LossyCounter, NodeCounter, NullCounter, PackedCounter,
+    PerCpuCounter, PerThreadCounter, ShardedCounter, Slots, StripedCounter,
 };
 
 /// Size and alignment in bytes.
@@ -19,6 +19,7 @@ fn shapes_are_as_documented() {
     let pair = align_of::<crossbeam_utils::CachePadded<u8>>();
     assert_eq!(shape::<LossyCounter>(), [8, 8]);
     assert_eq!(shape::<ShardedCounter<128>>(), [128 * pair, pair]);
+    assert_eq!(shape::<NodeCounter<16>>(), [16 * pair, pair]);
     assert_eq!(shape::<BatchedCounter<128, 4096>>(), [129 * pair, pair]);
     assert_eq!(shape::<StripedCounter<128>>(), [129 * pair, pair]);
     assert_eq!(shape::<PackedCounter<64>>(), [512, 64]);
@@ -30,6 +31,8 @@ fn shapes_are_as_documented() {
         assert_eq!(shape::<ShardedCounter<1>>(), [128, 128]);
         assert_eq!(shape::<PerThreadCounter<128>>(), [16640, 128]);
         assert_eq!(shape::<PerThreadCounter<1>>(), [384, 128]);
+        assert_eq!(shape::<PerCpuCounter<128, ()>>(), [16512, 128]);
+        assert_eq!(shape::<PerCpuCounter<1, ()>>(), [256, 128]);
     }
 }
 

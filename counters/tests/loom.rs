@@ -66,25 +66,50 @@ mod sync {
         ($($item:item)*) => { $($item)* };
     }
     pub(super) use const_fn;
+    std::thread_local! {
+        pub(super) static SPINS_LEFT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    /// Each look at a word that did not change is a new branch, so an unbounded wait is an
+    /// unbounded model: the shim bounds the looks of all threads of one execution together.
+    pub(super) fn spin_loop() {
+        SPINS_LEFT.with(|left| match left.get() {
+            0 => loom::skip_branch(),
+            some => left.set(some - 1),
+        });
+        loom::thread::yield_now();
+    }
 }
 
+#[path = "../src/approximate.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod approximate;
 #[path = "../src/atomic.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod atomic;
 #[path = "../src/batched.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod batched;
+#[path = "../src/limit.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod limit;
 #[path = "../src/lossy.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod lossy;
 #[path = "../src/packed.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod packed;
+#[path = "../src/per_cpu.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod per_cpu;
+#[path = "../src/per_node.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod per_node;
 #[path = "../src/per_thread.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod per_thread;
 #[path = "../src/sharded.rs"]
-#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+#[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod sharded;
 #[path = "../src/slots.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
@@ -92,6 +117,9 @@ mod slots;
 #[path = "../src/striped.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod striped;
+
+#[path = "loom/companions.rs"]
+mod companions;
 
 use contract::{Counter, Drain, OwnPlace, PLACE_STRIDE, Reprobe, ShardIndex};
 use hot::HotFields;
@@ -126,6 +154,16 @@ impl OwnPlace for ModelSlot {
     }
 }
 
+/// Nobody else is on the CPU of a thread that was moved there; one that was not is interrupted.
+impl per_cpu::AddOnCpu for ModelSlot {
+    fn add(rows: &[per_cpu::CpuRow], n: i64) -> bool {
+        let Some([word, ..]) = rows.get(Self::cached() / PLACE_STRIDE) else { return false };
+        let old = word.load(Ordering::Relaxed);
+        word.store(old.wrapping_add(n), Ordering::Relaxed);
+        true
+    }
+}
+
 impl Reprobe for ModelSlot {
     fn advance() -> usize {
         SHARD.with(|slot| {
@@ -153,6 +191,7 @@ fn explore(
     builder.preemption_bound = preemptions;
     builder.check(move || {
         counted.fetch_add(1, Ordering::Relaxed);
+        sync::SPINS_LEFT.set(2);
         body();
     });
     let bound = preemptions.map_or("none".into(), |bound| bound.to_string());
@@ -165,14 +204,23 @@ fn explore(
 
 /// Makes the counter and all its words.
 fn fresh<C: Counter + HotFields + Default>() -> Arc<C> {
-    let counter = Arc::new(C::default());
+    let counter = touched(C::default());
+    assert_eq!(counter.sum(), 0);
+    counter
+}
+
+/// Makes all words of a counter.
+fn touched<C: HotFields>(counter: C) -> Arc<C> {
+    let counter = Arc::new(counter);
     let base = core::ptr::from_ref(&*counter).cast::<u8>();
     counter.hot_fields(&mut |field| {
         let word = base.with_addr(field.start);
         if field.is_cold() {
             return;
         }
-        if field.name == "mask" {
+        if field.name == "limit" {
+            // No atomic.
+        } else if field.name == "mask" {
             assert_eq!(field.bytes, size_of::<sync::atomic::AtomicUsize>());
             // SAFETY: a field of that type of the counter, which is alive.
             unsafe { &*word.cast::<sync::atomic::AtomicUsize>() }.touch();
@@ -182,7 +230,6 @@ fn fresh<C: Counter + HotFields + Default>() -> Arc<C> {
             unsafe { &*word.cast::<sync::atomic::AtomicI64>() }.touch();
         }
     });
-    assert_eq!(counter.sum(), 0);
     counter
 }
 
@@ -312,6 +359,8 @@ mod models {
         atomic crate::atomic::AtomicCounter, at None;
         sharded crate::sharded::ShardedCounter<2, ModelSlot>, at None;
         per_thread crate::per_thread::PerThreadCounter<2, ModelSlot>, at None;
+        per_cpu crate::per_cpu::PerCpuCounter<2, ModelSlot>, at None;
+        per_node crate::per_node::NodeCounter<2, ModelSlot>, at None;
         batched crate::batched::BatchedCounter<2, 2, ModelSlot>, at Some(3);
         striped crate::striped::StripedCounter<2, ModelSlot, 2>, at Some(2);
         packed crate::packed::PackedCounter<2, ModelSlot>, at None;
@@ -378,11 +427,9 @@ mod models {
     }
 
     /// A sum after a take of somebody else's is not below zero.
-    #[test]
-    fn per_thread_sums_after_takes() {
-        type PerThread = crate::per_thread::PerThreadCounter<2, ModelSlot>;
-        explore("per_thread sum, take", 3, None, || {
-            let counter = fresh::<PerThread>();
+    fn sums_after_takes<C: Counter + HotFields + Drain + Default + 'static>(name: &str) {
+        explore(name, 3, None, || {
+            let counter = fresh::<C>();
             let adder = Arc::clone(&counter);
             let adder = spawn_at(0, move || adder.add(1));
             let taker = Arc::clone(&counter);
@@ -396,11 +443,9 @@ mod models {
     }
 
     /// Nor is a take after a take of somebody else's.
-    #[test]
-    fn per_thread_takes_after_takes() {
-        type PerThread = crate::per_thread::PerThreadCounter<2, ModelSlot>;
-        explore("per_thread take, take", 3, Some(3), || {
-            let counter = fresh::<PerThread>();
+    fn takes_after_takes<C: Counter + HotFields + Drain + Default + 'static>(name: &str) {
+        explore(name, 3, Some(3), || {
+            let counter = fresh::<C>();
             let adder = Arc::clone(&counter);
             let adder = spawn_at(0, move || adder.add(1));
             let taker = Arc::clone(&counter);
@@ -412,6 +457,20 @@ mod models {
             assert!(first >= 0 && second >= 0, "{first}, {second}");
             assert_eq!(first + second + counter.sum(), 1);
         });
+    }
+
+    #[test]
+    fn per_thread_after_takes() {
+        type PerThread = crate::per_thread::PerThreadCounter<2, ModelSlot>;
+        sums_after_takes::<PerThread>("per_thread sum, take");
+        takes_after_takes::<PerThread>("per_thread take, take");
+    }
+
+    #[test]
+    fn per_cpu_after_takes() {
+        type PerCpu = crate::per_cpu::PerCpuCounter<2, ModelSlot>;
+        sums_after_takes::<PerCpu>("per_cpu sum, take");
+        takes_after_takes::<PerCpu>("per_cpu take, take");
     }
 
     /// The control loses an add in some interleaving.

@@ -29,7 +29,7 @@ impl Engine {
             Special::Cpuid => self.cpuid(at),
             Special::Rdtsc { core } => self.time_stamp(at, core),
             Special::Rdpid(register) => {
-                self.cores[at].context.registers[register as usize] = u64::from(self.cores[at].cpu);
+                self.cores[at].context.registers[register as usize] = self.processor(at);
             }
             Special::Random { register, bytes } => self.random(at, register, bytes),
             Special::TimedWait => self.timed_wait(at),
@@ -107,14 +107,19 @@ impl Engine {
     }
 
     fn time_stamp(&mut self, at: usize, core: bool) {
-        let ticks = self.ticks(at);
-        let cpu = self.cores[at].cpu;
+        let (ticks, processor) = (self.ticks(at), self.processor(at));
         let registers = &mut self.cores[at].context.registers;
         registers[register::RAX] = ticks & 0xffff_ffff;
         registers[register::RDX] = ticks >> 32;
         if core {
-            registers[register::RCX] = cpu.into();
+            registers[register::RCX] = processor;
         }
+    }
+
+    /// What Linux leaves in `IA32_TSC_AUX`: the node above 12 bits for the CPU.
+    fn processor(&self, at: usize) -> u64 {
+        let cpu = self.cores[at].cpu;
+        (self.machine.node_of(cpu) as u64) << 12 | u64::from(cpu)
     }
 
     fn random(&mut self, at: usize, register: u8, bytes: u8) {

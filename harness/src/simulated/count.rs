@@ -49,7 +49,9 @@ pub fn count(
     ops: u64,
     limit: Duration,
 ) -> Result<Counts, Unavailable> {
-    let child = Child { program, arguments, environment: &[(ENGINE, "simulated")], stdin: None };
+    // As callgrind has it: valgrind knows no restartable sequences.
+    let environment = &[(ENGINE, "simulated"), ("GLIBC_TUNABLES", "glibc.pthread.rseq=0")];
+    let child = Child { program, arguments, environment, stdin: None };
     let failed = |reason: String| Unavailable::because("simulation_failed", reason);
     let answer: Answer<[Sum; 2]> = match child.run(limit, &Kill::default()) {
         Ended::Answered(answer) => Answer::parse(&answer).map_err(failed)?,

@@ -159,6 +159,18 @@ fn places_are_those_of_the_simulated_machine() {
     });
     let places: Vec<_> = report.unwrap().results;
     assert_eq!(places, cores.map(|core| (core as i32, 4)));
+    let report = session.each(|_| {
+        thread::yield_now();
+        let (mut cpu, mut node, mut both) = (0_u32, 0_u32, 0_u32);
+        // SAFETY: writes two words, which are there.
+        unsafe { libc::syscall(libc::SYS_getcpu, &raw mut cpu, &raw mut node, 0_usize) };
+        // SAFETY: every simulated processor has the instruction.
+        unsafe { core::arch::x86_64::__rdtscp(&raw mut both) };
+        (cpu, node, both)
+    });
+    let places: Vec<_> = report.unwrap().results;
+    assert!(places.iter().all(|&(cpu, node, both)| both == node << 12 | cpu), "{places:?}");
+    assert!(places.iter().any(|&(_, node, _)| node > 0), "{places:?}");
     drop(session);
     let report = simulated(9, 2, |_| {
         thread::yield_now();
