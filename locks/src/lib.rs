@@ -39,8 +39,9 @@
 //! | `rw_futex` | [`RwFutexLock`] | none | blocks | no | 8 | 0 | variant |
 //! | `tas_neighbour` | [`TasNeighbourLock`] | none | spins | no | 16 | 0 | control |
 //!
-//! There is no TWA lock and no Reciprocating lock here, though both would rank high: the first is
-//! patented (US 12,254,317), for the second a patent is applied for (US 2026/0050478).
+//! There is no TWA lock (US 12,254,317), no BRAVO (US 10,535,368 and its continuations), no CNA
+//! (US 10,949,264) and no Reciprocating lock (US 2026/0050478, applied for) here, though each would rank
+//! high: they are patented. So is lock cohorting (US 8,694,706): ask before you ship `cohort_…`.
 //!
 //! The rows `rw_…` are the writers' sides of reader-writer locks, [`RawRwLock`]; [`RwLock`] is their
 //! safe face. [`SeqLock`] is for words that are read far more often than written.
