@@ -25,8 +25,8 @@
 //! | `mcs_k42` | [`K42Lock`] | FIFO | spins | no | 16 | 0 | variant |
 //! | `qspin` | [`QSpinLock`] | FIFO | spins | no | 4 | 0 | variant |
 //! | `clh` | [`ClhLock`] | FIFO | spins | no | 8 | 16 | variant |
-//! | `cohort_bo_mcs` | [`CohortLock`] | bounded | spins | yes | 640 | 256 | variant |
-//! | `cohort_ticket` | [`CohortLock`] | bounded | spins | yes | 8320 | 8 | variant |
+//! | `cohort_bo_mcs` | [`CohortLock`] | bounded | spins | yes | 384 | 256 | variant |
+//! | `cohort_ticket` | [`CohortLock`] | bounded | spins | yes | 4224 | 8 | variant |
 //! | `hmcs` | [`HmcsLock`] | bounded | spins | yes | 24704 | 256 | variant |
 //! | `rw_spin` | [`RwSpinLock`] | none | spins | no | 4 | 0 | variant |
 //! | `rw_phase_fair` | [`RwPhaseFairLock`] | FIFO | spins | no | 16 | 0 | variant |
@@ -123,6 +123,7 @@ mod seqlock;
 pub mod sync;
 mod tas;
 mod tas_neighbour;
+mod telling;
 mod ticket;
 mod ticket_park;
 mod ticket_proportional;
@@ -148,8 +149,8 @@ pub use clh::{ClhLock, ClhSlot};
 pub use cohort::{CohortLock, CohortSlot};
 pub use condvar::Condvar;
 pub use contract::{
-    ConstInit, Fairness, HasWaiters, Patient, Properties, RawLock, RawRwLock, ThreadOblivious,
-    Timed, TryLock, Waiting,
+    ConstInit, Fairness, HasWaiters, Patient, Properties, RawLock, RawRwLock, TellsNext,
+    ThreadOblivious, Timed, TryLock, Waiting,
 };
 pub use cpu_rest::{Mwaitx, Tpause, Wfe};
 pub use futex::FutexLock;
@@ -187,6 +188,7 @@ pub use semaphore::{Semaphore, TooManyPermits};
 pub use seqlock::SeqLock;
 pub use tas::TasLock;
 pub use tas_neighbour::TasNeighbourLock;
+pub use telling::Telling;
 pub use ticket::TicketLock;
 pub use ticket_park::TicketParkLock;
 pub use ticket_proportional::ProportionalTicketLock;
