@@ -177,7 +177,8 @@ pub(crate) fn sightings(variants: &[Variant], lines: Lines) -> Result<Vec<Sighti
 
 /// Queues whose blocks come and go while they are used: what lies outside of declared fields may be
 /// one that is gone, with something else in its place.
-const BLOCKS_COME_AND_GO: [&str; 2] = ["deque_chase_lev_growing", "mpmc_segmented"];
+const BLOCKS_COME_AND_GO: [&str; 3] =
+    ["deque_chase_lev_growing", "mpmc_segmented", "spsc_unbounded"];
 
 /// Takes out what is not known of a row whose blocks come and go.
 fn without_blocks((mut sighting, variant): (Sighting, &Variant)) -> Sighting {

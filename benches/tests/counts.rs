@@ -111,6 +111,7 @@ fn locked_operations_are_those_of_the_papers() {
         ("queues/mutex_ring", 1.0),
         ("queues/deque_chase_lev_growing", 1.0),
         ("queues/deque_packed_fifo", 1.0),
+        ("queues/spsc_unbounded", 0.0),
         ("alloc-arena/bump_heap", 0.0),
         ("alloc-arena/bump_atomic", 1.0),
         ("alloc-arena/pool_free_list", 0.0),

@@ -37,7 +37,7 @@
 //! | E2 | swap of `tail` in `lock` | swap of `tail` by the next arrival | that the node says `WAITING` |
 //! # Errors and limits
 //! A slot allocates a node when it is made (so [`Mutex::with`](crate::Mutex::with) does each time:
-//! keep slots), and another when its node stayed with the lock: once after the lock's first
+//! keep slots, or let [`Pooled`](crate::Pooled) keep them), and another when its node stayed with the lock: once after the lock's first
 //! acquisition, and after giving up with a waiter behind (128 bytes; out of memory aborts).
 //! Waiters that gave up in a row are passed, and freed, one by one. A slot that is dropped while
 //! it has the lock, against the contract, leaks its node. Recursion deadlocks.

@@ -1,36 +1,35 @@
 //! Cohort lock: one lock a group and one over all groups; hand-over stays in the group for a while.
 //! # Algorithm
-//! `lock` takes its group's `local` lock and then, if the group does not hold `global` already,
-//! `global`. `unlock` looks whether somebody waits in the group: if so, and if the group has not
-//! had the lock `PASSES` times in a row, it leaves `global` held and unlocks `local` only.
-//! Otherwise it unlocks both, `global` first. `passes` counts, and 0 says that `global` is not
-//! held.
+//! `lock` takes its group's `local` lock and then, if it was not told that the group holds `global`
+//! already, `global`. `unlock` looks whether somebody waits in the group: if so, and if the group has
+//! not had the lock `PASSES` times in a row, it leaves `global` held, unlocks `local` only, and tells
+//! the next holder how many in a row have had it. Otherwise it unlocks both, `global` first.
 //! # Why
 //! Against `mcs` and `ticket` it removes most hand-overs between groups, which cost several times
 //! one inside; it adds a second lock to each uncontended pair, a question for the group, a line a
-//! group, and waiting times up to `PASSES` critical sections of every other group.
+//! group, and waiting times up to `PASSES` critical sections of every other group. The count goes with
+//! the hand-over: on a line of its own it would cost each one two transfers more.
 //! # Shape
 //! | item | bytes | align | lines | written by |
 //! |---|---|---|---|---|
-//! | `CohortLock` | 128 + 256 a group | 128 | 2 + 4 a group | arrivals and holders |
+//! | `CohortLock` | 128 + 128 a group | 128 | 2 + 2 a group | arrivals and holders |
 //! | slot | the local lock's, and 8 | the local lock's | its | its waiter |
 //! # Cost
 //! Uncontended pair: those of both locks, and `rdtscp`. Hand-off inside a group: that of the local
-//! lock and 1 store. Between groups: those of both.
+//! lock. Between groups: those of both.
 //! # Progress
 //! Blocking. Bounded: in each group first come, first served if the local lock is; each group
 //! has the lock at most `PASSES` times in a row, then competes for `global` by that lock's rules (with a
 //! back-off lock there another group may lose for long; with tickets it may not). A preempted
 //! waiter stops those behind it.
 //! # Invariants
-//! - I1: `passes` is read and written by the holder of the group's `local` only.
-//! - I2: `passes` is not 0 exactly while the group holds `global`; then the holder of `local` has
-//!   the lock, or is on its way to it or out.
-//! - I3: `passes` stays above 0 over an unlock of `local` only if somebody waits for `local`.
+//! - I1: a holder of `local` was told something other than 0 exactly if its group holds `global`
+//!   already, and takes it otherwise: it then has the lock.
+//! - I2: `local` is unlocked with `global` held only if somebody waits for `local`, who is told so.
 //! # Synchronization
 //! | edge | release side | acquire side | publishes |
 //! |---|---|---|---|
-//! | E1 | unlock of `local` | lock of `local` | the critical section's writes and `passes`, in the group |
+//! | E1 | unlock of `local` | lock of `local` | the critical section's writes, in the group |
 //! | E2 | unlock of `global` | lock of `global` | the critical section's writes, between groups |
 //! # Errors and limits
 //! Groups beyond `GROUPS` share. A migrating thread unlocks the group that it locked: its slot
@@ -38,24 +37,24 @@
 //! # References
 //! D. Dice, V. J. Marathe, N. Shavit, "Lock Cohorting: A General Technique for Designing NUMA
 //! Locks", PPoPP 2012, sections 2 and 3 (C-BO-MCS, C-TKT-TKT). Differs from the paper in: the
-//! bound's default is 64; the group's number is asked at each acquisition.
+//! bound's default is 64; the count is what is told; the group's number is asked at each acquisition.
 
 use crossbeam_utils::CachePadded;
 
 use super::array::array_of;
 use super::contract::{
-    ConstInit, Fairness, HasWaiters, Properties, RawLock, ThreadOblivious, TryLock,
+    ConstInit, Fairness, Properties, RawLock, TellsNext, ThreadOblivious, TryLock,
 };
 use super::hot::{HotField, HotFields, Role};
-use super::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use super::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::const_fn;
 use super::topology::Topology;
 
 /// Keeps the lock in a group of near CPUs for up to `PASSES` holders in a row.
 ///
 /// ```
-/// use locks::{CohortLock, CpuBlocks, Mutex, TicketLock};
-/// type Lock = CohortLock<TicketLock, TicketLock, CpuBlocks<64, 64, 128>, 2>;
+/// use locks::{CohortLock, CpuBlocks, McsLock, Mutex, TicketLock};
+/// type Lock = CohortLock<TicketLock, McsLock, CpuBlocks<64, 64, 128>, 2>;
 /// let total = Mutex::<u64, Lock>::new(0);
 /// total.with(|total| *total += 1);
 /// assert_eq!(total.into_inner(), 1);
@@ -64,14 +63,8 @@ use super::topology::Topology;
 #[repr(C)]
 pub struct CohortLock<G, L, T, const GROUPS: usize = 8, const PASSES: u32 = 64> {
     global: CachePadded<G>,
-    groups: [Group<L>; GROUPS],
+    groups: [CachePadded<L>; GROUPS],
     topology: T,
-}
-
-#[derive(Debug)]
-struct Group<L> {
-    local: CachePadded<L>,
-    passes: CachePadded<AtomicU32>,
 }
 
 /// What a waiter brings to its group's lock, and the group's number.
@@ -82,17 +75,6 @@ pub struct CohortSlot<S> {
     group: AtomicUsize,
 }
 
-impl<L> Group<L> {
-    const_fn! {
-        fn with(local: L) -> Self {
-            Self {
-                local: CachePadded::new(local),
-                passes: CachePadded::new(AtomicU32::new(0)),
-            }
-        }
-    }
-}
-
 impl<G: ConstInit, L: ConstInit, T: ConstInit, const GROUPS: usize, const PASSES: u32>
     CohortLock<G, L, T, GROUPS, PASSES>
 {
@@ -101,7 +83,7 @@ impl<G: ConstInit, L: ConstInit, T: ConstInit, const GROUPS: usize, const PASSES
         pub fn new() -> Self {
             Self {
                 global: CachePadded::new(G::INIT),
-                groups: array_of![Group::with(L::INIT); GROUPS],
+                groups: array_of![CachePadded::new(L::INIT); GROUPS],
                 topology: T::INIT,
             }
         }
@@ -115,7 +97,7 @@ impl<G: Default, L: Default, T, const GROUPS: usize, const PASSES: u32>
     pub fn on(topology: T) -> Self {
         Self {
             global: CachePadded::default(),
-            groups: core::array::from_fn(|_| Group::with(L::default())),
+            groups: core::array::from_fn(|_| CachePadded::default()),
             topology,
         }
     }
@@ -135,8 +117,8 @@ impl<G, L, T: Topology, const GROUPS: usize, const PASSES: u32>
     const SOME_GROUPS: () =
         assert!(GROUPS > 0 && PASSES > 0, "no group, or none that has the lock");
 
-    /// The caller's group, written down for its `unlock`.
-    fn enter<S>(&self, slot: &CohortSlot<S>) -> &Group<L> {
+    /// The lock of the caller's group, which is written down for its `unlock`.
+    fn enter<S>(&self, slot: &CohortSlot<S>) -> &L {
         let () = Self::SOME_GROUPS;
         let group = self.topology.group(0) % GROUPS;
         // ORDERING: Relaxed - the slot is its waiter's alone.
@@ -144,7 +126,7 @@ impl<G, L, T: Topology, const GROUPS: usize, const PASSES: u32>
         &self.groups[group]
     }
 
-    fn entered<S>(&self, slot: &CohortSlot<S>) -> &Group<L> {
+    fn entered<S>(&self, slot: &CohortSlot<S>) -> &L {
         // ORDERING: Relaxed - as in `enter`.
         &self.groups[slot.group.load(Ordering::Relaxed) % GROUPS]
     }
@@ -160,13 +142,10 @@ impl<G, L, T, const GROUPS: usize, const PASSES: u32> HotFields
         let Self { global, groups, topology } = self;
         let everybody = Role::Many("holders and arrivals");
         visit(HotField::of("global", &**global).written_by(everybody).padded_in(global));
-        for (nth, Group { local, passes }) in groups.iter().enumerate() {
+        for (nth, local) in groups.iter().enumerate() {
             let of_group = Role::Many("holders and arrivals of a group");
             let local = HotField::of("local", &**local).written_by(of_group).padded_in(local);
             visit(local.nth(nth));
-            let holder = Role::Many("holders in a group");
-            let passes = HotField::of("passes", &**passes).written_by(holder).padded_in(passes);
-            visit(passes.nth(nth));
         }
         visit(HotField::of("topology", topology));
         visit(HotField::rest(self, topology));
@@ -185,14 +164,14 @@ impl<S: HotFields> HotFields for CohortSlot<S> {
     }
 }
 
-// SAFETY: the holder of its group's `local` is the only one in the group, and by I2 the group is
+// SAFETY: the holder of its group's `local` is the only one in the group, and by I1 the group is
 // the only one that holds `global`. E1 and E2 hand the writes on. The slot's part that others may
 // refer to is the local lock's, which keeps the contract.
 unsafe impl<G, L, T, const GROUPS: usize, const PASSES: u32> RawLock
     for CohortLock<G, L, T, GROUPS, PASSES>
 where
     G: ThreadOblivious<Slot = ()>,
-    L: HasWaiters,
+    L: TellsNext,
     T: Topology,
 {
     type Slot = CohortSlot<L::Slot>;
@@ -201,35 +180,31 @@ where
 
     #[inline]
     unsafe fn lock(&self, slot: &Self::Slot) {
-        let group = self.enter(slot);
+        let local = self.enter(slot);
         // SAFETY: the caller's promise about the slot, for its part.
-        unsafe { group.local.lock(&slot.local) };
-        // ORDERING: Relaxed - by I1 ours alone; E1 orders it.
-        if group.passes.load(Ordering::Relaxed) == 0 {
+        unsafe { local.lock(&slot.local) };
+        // SAFETY: taken above with this slot.
+        if unsafe { local.told(&slot.local) } == 0 {
             // SAFETY: the slot is empty; whoever unlocks has it by way of `local`.
             unsafe { self.global.lock(&()) };
-            // ORDERING: Relaxed - as above.
-            group.passes.store(1, Ordering::Relaxed);
         }
     }
 
     #[inline]
     unsafe fn unlock(&self, slot: &Self::Slot) {
-        let group = self.entered(slot);
-        // ORDERING: Relaxed - by I1 ours alone; E1 orders it.
-        let passes = group.passes.load(Ordering::Relaxed);
+        let local = self.entered(slot);
         // SAFETY: the caller holds the lock, and with it `local`, taken with this slot.
-        if passes < PASSES && unsafe { group.local.has_waiters(&slot.local) } {
-            // ORDERING: Relaxed - as above. By I3 whoever waits has `global` with `local`.
-            group.passes.store(passes + 1, Ordering::Relaxed);
-        } else {
-            // ORDERING: Relaxed - as above.
-            group.passes.store(0, Ordering::Relaxed);
-            // SAFETY: by I2 the group holds it.
-            unsafe { self.global.unlock(&()) };
-        }
+        let in_a_row = unsafe { local.told(&slot.local) } + 1;
         // SAFETY: as above.
-        unsafe { group.local.unlock(&slot.local) };
+        if in_a_row < PASSES && unsafe { local.has_waiters(&slot.local) } {
+            // SAFETY: as above; somebody waits.
+            unsafe { local.unlock_telling(&slot.local, in_a_row) };
+        } else {
+            // SAFETY: by I1 the group holds it.
+            unsafe { self.global.unlock(&()) };
+            // SAFETY: as above.
+            unsafe { local.unlock(&slot.local) };
+        }
     }
 }
 
@@ -238,28 +213,21 @@ unsafe impl<G, L, T, const GROUPS: usize, const PASSES: u32> TryLock
     for CohortLock<G, L, T, GROUPS, PASSES>
 where
     G: ThreadOblivious<Slot = ()> + TryLock,
-    L: HasWaiters + TryLock,
+    L: TellsNext + TryLock,
     T: Topology,
 {
     #[inline]
     unsafe fn try_lock(&self, slot: &Self::Slot) -> bool {
-        let group = self.enter(slot);
+        let local = self.enter(slot);
         // SAFETY: the caller's promise about the slot, for its part.
-        if !unsafe { group.local.try_lock(&slot.local) } {
+        if !unsafe { local.try_lock(&slot.local) } {
             return false;
         }
-        // ORDERING: Relaxed - by I1 ours alone; E1 orders it.
-        if group.passes.load(Ordering::Relaxed) != 0 {
-            return true;
-        }
-        // SAFETY: as in `lock`.
-        let taken = unsafe { self.global.try_lock(&()) };
-        if taken {
-            // ORDERING: Relaxed - as above.
-            group.passes.store(1, Ordering::Relaxed);
-        } else {
+        // SAFETY: taken above with this slot; the slot of `global` as in `lock`.
+        let taken = unsafe { local.told(&slot.local) } != 0 || unsafe { self.global.try_lock(&()) };
+        if !taken {
             // SAFETY: taken above with this slot.
-            unsafe { group.local.unlock(&slot.local) };
+            unsafe { local.unlock(&slot.local) };
         }
         taken
     }

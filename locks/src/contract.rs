@@ -130,6 +130,24 @@ pub unsafe trait HasWaiters: RawLock {
     unsafe fn has_waiters(&self, slot: &Self::Slot) -> bool;
 }
 
+/// A lock whose holder can tell the next one something, where the hand-over goes anyway.
+///
+/// # Safety
+/// `told` gives what was told at the unlock before the caller's lock, and nothing older.
+pub unsafe trait TellsNext: HasWaiters {
+    /// What the last holder told; 0 if it told nothing, or if there was none.
+    ///
+    /// # Safety
+    /// The caller holds the lock, having taken it with this `slot`.
+    unsafe fn told(&self, slot: &Self::Slot) -> u32;
+
+    /// Lets the next waiter in, and tells it `word`, which is not `u32::MAX`.
+    ///
+    /// # Safety
+    /// As for [`RawLock::unlock`]; and the caller has been told that somebody waits.
+    unsafe fn unlock_telling(&self, slot: &Self::Slot, word: u32);
+}
+
 /// A lock that can stand in a `static`.
 pub trait ConstInit {
     /// The unlocked lock.

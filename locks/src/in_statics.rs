@@ -28,6 +28,7 @@ in_statics! {
         crate::CohortLock<G, L, T, GROUPS, PASSES>;
     [T: ConstInit, const LEVELS: usize, const GROUPS: usize, const PASSES: u32, R]
         crate::HmcsLock<T, LEVELS, GROUPS, PASSES, R>;
+    [L: ConstInit] crate::Telling<L>;
     [N, const PEND: bool, R] crate::QSpinLock<N, PEND, R>;
     [P, R] crate::RwSpinLock<P, R>;
     [R] crate::RwPhaseFairLock<R>;

@@ -25,8 +25,8 @@
 //! | `mcs_k42` | [`K42Lock`] | FIFO | spins | no | 16 | 0 | variant |
 //! | `qspin` | [`QSpinLock`] | FIFO | spins | no | 4 | 0 | variant |
 //! | `clh` | [`ClhLock`] | FIFO | spins | no | 8 | 16 | variant |
-//! | `cohort_bo_mcs` | [`CohortLock`] | bounded | spins | yes | 640 | 256 | variant |
-//! | `cohort_ticket` | [`CohortLock`] | bounded | spins | yes | 8320 | 8 | variant |
+//! | `cohort_bo_mcs` | [`CohortLock`] | bounded | spins | yes | 384 | 256 | variant |
+//! | `cohort_ticket` | [`CohortLock`] | bounded | spins | yes | 4224 | 8 | variant |
 //! | `hmcs` | [`HmcsLock`] | bounded | spins | yes | 24704 | 256 | variant |
 //! | `rw_spin` | [`RwSpinLock`] | none | spins | no | 4 | 0 | variant |
 //! | `rw_phase_fair` | [`RwPhaseFairLock`] | FIFO | spins | no | 16 | 0 | variant |
@@ -39,8 +39,9 @@
 //! | `rw_futex` | [`RwFutexLock`] | none | blocks | no | 8 | 0 | variant |
 //! | `tas_neighbour` | [`TasNeighbourLock`] | none | spins | no | 16 | 0 | control |
 //!
-//! There is no TWA lock and no Reciprocating lock here, though both would rank high: the first is
-//! patented (US 12,254,317), for the second a patent is applied for (US 2026/0050478).
+//! There is no TWA lock (US 12,254,317), no BRAVO (US 10,535,368 and its continuations), no CNA
+//! (US 10,949,264) and no Reciprocating lock (US 2026/0050478, applied for) here, though each would rank
+//! high: they are patented. So is lock cohorting (US 8,694,706): ask before you ship `cohort_…`.
 //!
 //! The rows `rw_…` are the writers' sides of reader-writer locks, [`RawRwLock`]; [`RwLock`] is their
 //! safe face. [`SeqLock`] is for words that are read far more often than written.
@@ -122,6 +123,7 @@ mod seqlock;
 pub mod sync;
 mod tas;
 mod tas_neighbour;
+mod telling;
 mod ticket;
 mod ticket_park;
 mod ticket_proportional;
@@ -147,8 +149,8 @@ pub use clh::{ClhLock, ClhSlot};
 pub use cohort::{CohortLock, CohortSlot};
 pub use condvar::Condvar;
 pub use contract::{
-    ConstInit, Fairness, HasWaiters, Patient, Properties, RawLock, RawRwLock, ThreadOblivious,
-    Timed, TryLock, Waiting,
+    ConstInit, Fairness, HasWaiters, Patient, Properties, RawLock, RawRwLock, TellsNext,
+    ThreadOblivious, Timed, TryLock, Waiting,
 };
 pub use cpu_rest::{Mwaitx, Tpause, Wfe};
 pub use futex::FutexLock;
@@ -186,6 +188,7 @@ pub use semaphore::{Semaphore, TooManyPermits};
 pub use seqlock::SeqLock;
 pub use tas::TasLock;
 pub use tas_neighbour::TasNeighbourLock;
+pub use telling::Telling;
 pub use ticket::TicketLock;
 pub use ticket_park::TicketParkLock;
 pub use ticket_proportional::ProportionalTicketLock;

@@ -8,7 +8,7 @@ use super::contract::ConstInit;
 /// Tells the calling thread's group; a type parameter, and a value, of the NUMA-aware locks.
 ///
 /// ```
-/// use locks::{CohortLock, Mutex, TicketLock, Topology};
+/// use locks::{CohortLock, McsLock, Mutex, TicketLock, Topology};
 ///
 /// /// Even CPUs are on one node, odd ones on the other.
 /// struct Alternating(locks::CpuBlocks<1, 1, 64>);
@@ -17,7 +17,7 @@ use super::contract::ConstInit;
 ///         self.0.group(level) % 2
 ///     }
 /// }
-/// type Lock = CohortLock<TicketLock, TicketLock, Alternating, 2>;
+/// type Lock = CohortLock<TicketLock, McsLock, Alternating, 2>;
 /// let total = Mutex::<u64, Lock>::with_lock(Lock::on(Alternating(locks::CpuBlocks)), 0);
 /// assert_eq!(total.with(|total| { *total += 1; *total }), 1);
 /// ```

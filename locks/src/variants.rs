@@ -41,7 +41,7 @@ macro_rules! __lock_rows {
             >, variant;
             cohort_ticket => $crate::CohortLock<
                 $crate::TicketLock,
-                $crate::TicketLock,
+                $crate::Telling<$crate::TicketLock>,
                 $crate::CpuBlocks<4, 64, 128>,
                 32,
             >, variant;

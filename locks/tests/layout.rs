@@ -33,8 +33,10 @@ fn shapes_are_as_documented() {
     assert_eq!(size_of::<locks::ReaderPlace>(), pointer);
     assert_eq!(size_of::<locks::SeqLock<Ticket, 3>>(), 4 * size_of::<usize>() + 8);
     type Cohort<L> = locks::CohortLock<Ticket, L, locks::OneGroup, 4>;
-    assert_eq!(shape::<Cohort<Ticket>>(), [(1 + 2 * 4) * pair, pair, pointer, pointer]);
-    assert_eq!(shape::<Cohort<locks::McsLock>>(), [(1 + 2 * 4) * pair, pair, 2 * pair, pair]);
+    type Telling = locks::Telling<Ticket>;
+    assert_eq!(shape::<Telling>(), [12, 4, 0, 1]);
+    assert_eq!(shape::<Cohort<Telling>>(), [(1 + 4) * pair, pair, pointer, pointer]);
+    assert_eq!(shape::<Cohort<locks::McsLock>>(), [(1 + 4) * pair, pair, 2 * pair, pair]);
     type Hmcs = locks::HmcsLock<locks::OneGroup, 2, 5>;
     assert_eq!(shape::<Hmcs>(), [(1 + 3 * 5 * 2) * pair, pair, 2 * pair, pair]);
     assert_eq!(shape::<locks::QSpinLock<locks::ProcessNodes>>(), [4, 4, 0, 1]);

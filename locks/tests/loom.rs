@@ -222,6 +222,9 @@ mod tas;
 #[path = "../src/tas_neighbour.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod tas_neighbour;
+#[path = "../src/telling.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod telling;
 #[path = "../src/ticket.rs"]
 #[expect(unreachable_pub, reason = "the models use a part of the file")]
 mod ticket;
@@ -360,8 +363,8 @@ type TtasBackoff = ttas::TtasLock<backoff::Exponential<1>>;
 type Anderson = anderson::AndersonLock<2>;
 type Proportional = ticket_proportional::ProportionalTicketLock<relax::Spin>;
 type CohortBoMcs = cohort::CohortLock<ttas::TtasLock, mcs::McsLock, topology::ByThread, 2, 2>;
-type CohortTicket =
-    cohort::CohortLock<ticket::TicketLock, ticket::TicketLock, topology::ByThread, 2, 2>;
+type TellingTicket = telling::Telling<ticket::TicketLock>;
+type CohortTicket = cohort::CohortLock<ticket::TicketLock, TellingTicket, topology::ByThread, 2, 2>;
 type RwSpin = rw_spin::RwSpinLock;
 type RwPhaseFair = rw_phase_fair::RwPhaseFairLock;
 type RwBigReader = rw_big_reader::RwBigReaderLock<ticket::TicketLock, topology::ByThread, 2>;

@@ -62,6 +62,23 @@ fn hmcs_without_a_topology_is_not() {
 }
 
 #[test]
+fn a_cohort_is_faster_than_its_local_lock_on_two_sockets() {
+    let (mcs, _) = exclusive::<McsLock>(128);
+    type Cohort = CohortLock<TtasLock<locks::Exponential>, McsLock, CpuBlocks<64, 64, 128>, 2>;
+    let (cohort, _) = exclusive::<Cohort>(128);
+    println!("mcs {mcs:.0} ns, cohort {cohort:.0} ns");
+    assert!(mcs >= 1.3 * cohort, "mcs {mcs:.0} ns, cohort {cohort:.0} ns");
+}
+
+#[test]
+fn a_cohort_hands_over_with_no_more_transfers_than_its_local_lock() {
+    let (_, alone) = exclusive::<McsLock>(64);
+    let (_, inside) = exclusive::<CohortLock<TicketLock, McsLock, locks::OneGroup, 1>>(64);
+    println!("transfers: mcs {alone:.2}, in a cohort {inside:.2}");
+    assert!(inside < alone + 0.5, "transfers: mcs {alone:.2}, in a cohort {inside:.2}");
+}
+
+#[test]
 fn a_queue_hands_over_with_as_many_transfers_for_few_as_for_many() {
     let (few, many) = (exclusive::<McsLock>(16).1, exclusive::<McsLock>(64).1);
     assert!((few - many).abs() < 0.5, "16 threads {few:.2}, 64 threads {many:.2}");

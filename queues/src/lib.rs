@@ -5,6 +5,7 @@
 //!   threads, beat one queue for all.
 //!   `spsc_fastforward` where an element must be seen at once and the sides are mostly far apart;
 //!   `spsc_lamport` is what both are measured against.
+//!   `spsc_unbounded` where a push must not be refused.
 //! - One worker that takes back its newest, and others that help out: `deque_chase_lev`;
 //!   `deque_chase_lev_growing` where a push must not be refused; `deque_packed_fifo` where the oldest
 //!   comes first for all, and who runs dry takes half.
@@ -27,6 +28,7 @@
 //! | `spsc_ring_cached` | [`SpscRingCached`] | single | single | FIFO | wait-free | yes | 384 | 8 | variant |
 //! | `spsc_lamport` | [`SpscLamport`] | single | single | FIFO | wait-free | yes | 384 | 8 | variant |
 //! | `spsc_fastforward` | [`SpscFastForward`] | single | single | FIFO | wait-free | yes | 384 | 16 | variant |
+//! | `spsc_unbounded` | [`SpscUnbounded`] | single | single | FIFO | wait-free | yes | 256 | 8 | variant |
 //! | `deque_chase_lev` | [`DequeChaseLev`] | single | multi | FIFO | obstructed | no | 384 | 16 | variant |
 //! | `deque_chase_lev_growing` | [`DequeChaseLevGrowing`] | single | multi | FIFO | lock-free | yes | 384 | 16 | variant |
 //! | `deque_packed_fifo` | [`DequePackedFifo`] | single | multi | FIFO | obstructed | no | 384 | 8 | variant |
@@ -116,6 +118,8 @@ mod spsc_reserve;
 mod spsc_ring_cached;
 mod spsc_ring_unpadded;
 mod spsc_slices;
+#[cfg(feature = "alloc")]
+mod spsc_unbounded;
 mod storage;
 #[doc(hidden)]
 pub mod sync;
@@ -159,6 +163,8 @@ pub use spsc_lamport::{LamportConsumer, LamportProducer, SpscLamport};
 pub use spsc_reserve::{Ready, Reserved};
 pub use spsc_ring_cached::{SpscConsumer, SpscProducer, SpscRingCached};
 pub use spsc_ring_unpadded::SpscRingUnpadded;
+#[cfg(feature = "alloc")]
+pub use spsc_unbounded::{SpscUnbounded, UnboundedConsumer, UnboundedProducer};
 pub use storage::Storage;
 pub use wait::{SpinWait, Wait};
 

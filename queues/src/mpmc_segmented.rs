@@ -506,8 +506,8 @@ impl<T, const SLOTS: usize, R> HotFields for MpmcSegmented<T, SLOTS, R> {
             visit(block.one_line(group, together).padded_in(end));
         }
         visit(HotField::of("spare", &**spare).written_by(both).padded_in(spare));
-        // ORDERING: Acquire, E4 - the block is there.
-        let block = head.block.load(Ordering::Acquire);
+        // ORDERING: Relaxed - nobody is inside an operation meanwhile.
+        let block = head.block.load(Ordering::Relaxed);
         // SAFETY: made by `Block::make`; nobody frees it while nobody is inside an operation.
         let padded = unsafe { &*block };
         let Block { next, slots } = &**padded;

@@ -129,7 +129,7 @@ struct Head {
 /// let (producer, mut consumer) = queue.split();
 /// producer.try_push(1).unwrap();
 /// let Pop::Item(mut node) = consumer.pop_node() else { panic!("it is there") };
-/// *node += 1;
+/// **node += 1;
 /// producer.push_node(node); // no allocation
 /// assert_eq!((consumer.pop(), consumer.pop()), (Pop::Item(2), Pop::Empty));
 /// ```

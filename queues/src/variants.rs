@@ -54,6 +54,7 @@ macro_rules! __queue_rows_of_the_storage {
     ($($callback:ident)::+) => { $crate::__queue_rows! { [$($callback)::+] $crate::Boxed;
         deque_chase_lev_growing => $crate::DequeChaseLevGrowing<T>, variant;
         mpmc_segmented => $crate::MpmcSegmented<T>, variant;
+        spsc_unbounded => $crate::SpscUnbounded<T>, variant;
     } };
 }
 

@@ -58,6 +58,7 @@ fn slots_of(id: &str, capacity: usize) -> usize {
         }
         "deque_chase_lev_growing" => capacity.next_power_of_two(),
         "mpmc_segmented" => 31, // one block
+        "spsc_unbounded" => 32, // one block
         _ => capacity,
     }
 }

@@ -34,6 +34,9 @@ fn shapes_are_as_documented() {
         assert_eq!(shape::<DequeChaseLev<u64, Boxed>>(), deque);
         assert_eq!(shape::<queues::DequeChaseLevGrowing<u64>>(), deque);
         assert_eq!(shape::<queues::MpmcSegmented<u64>>(), [3 * PAIR, PAIR, flagged, word, word]);
+        assert_eq!(shape::<queues::SpscUnbounded<u64>>(), [2 * PAIR, PAIR, 8, word, word]);
+        let (head, tail) = queues::SpscUnbounded::<u64>::OFFSETS;
+        assert_eq!(head.abs_diff(tail), PAIR);
         let node = 8 + align_of::<u64>().max(word);
         assert_eq!(shape::<queues::MpscUnbounded<u64>>(), [2 * PAIR, PAIR, node, word, word]);
         let (head, tail) = queues::MpscUnbounded::<u64>::OFFSETS;

@@ -117,6 +117,10 @@ mod spsc_ring_cached;
 #[path = "../src/spsc_ring_unpadded.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
 mod spsc_ring_unpadded;
+#[cfg(feature = "alloc")]
+#[path = "../src/spsc_unbounded.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the models use a part of the file")]
+mod spsc_unbounded;
 #[path = "../src/turn_slot.rs"]
 mod turn_slot;
 #[path = "../src/wait.rs"]
@@ -376,6 +380,7 @@ mod models_of_what_allocates {
     models! {
         deque_chase_lev_growing crate::deque_chase_lev_growing::DequeChaseLevGrowing<Element>, two threads at Some(3), thieves at Some(1);
         mpmc_segmented crate::mpmc_segmented::MpmcSegmented<Element, 3>, two threads at Some(2), three threads at Some(1);
+        spsc_unbounded crate::spsc_unbounded::SpscUnbounded<Element, 1>, two threads at Some(4);
         mpsc_unbounded crate::mpsc_unbounded::MpscUnbounded<Element>, two threads at Some(4), producers at Some(3);
     }
 }

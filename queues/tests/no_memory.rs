@@ -4,7 +4,7 @@
 
 use queues::{
     CapacityError, Consumer, DequeChaseLevGrowing, Full, MpmcSegmented, MpscUnbounded, Producer,
-    Queue, WithCapacity,
+    Queue, SpscUnbounded, WithCapacity,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -93,20 +93,36 @@ fn a_queue_without_a_node_says_so() {
     is_refused_and_goes_on::<MpscUnbounded<u64>>();
 }
 
-/// Blocks that were read out are used again: a queue that is kept short takes no more memory.
 #[test]
-fn blocks_are_used_again() {
-    let queue = MpmcSegmented::<u64>::try_new().unwrap();
-    let fill = |count| (0..count).for_each(|value| queue.try_push(value).unwrap());
-    let empty = |count| (0..count).for_each(|value| assert_eq!(queue.try_pop(), Some(value)));
-    fill(40);
-    empty(40);
+fn a_queue_for_two_without_another_block_says_so() {
+    is_refused_and_goes_on::<SpscUnbounded<u64>>();
+}
+
+/// Blocks that were read out are used again: a queue that once held `most` elements takes no more
+/// memory as long as it holds no more than `then`.
+fn blocks_are_used_again<Q: Queue<u64> + WithCapacity>(most: u64, then: u64) {
+    let mut queue = Q::with_capacity(1).unwrap();
+    let (mut producer, mut consumer) = queue.split();
+    let mut fill = |count| (0..count).for_each(|value| producer.try_push(value).unwrap());
+    let mut empty = |count| (0..count).for_each(|n| assert_eq!(consumer.try_pop(), Some(n)));
+    fill(most);
+    empty(most);
     let held = HELD.get();
     for _ in 0..1000 {
-        refused(|| fill(31));
-        refused(|| empty(31));
+        refused(|| fill(then));
+        refused(|| empty(then));
     }
     assert_eq!(HELD.get(), held);
+}
+
+#[test]
+fn a_block_that_was_read_out_is_used_again() {
+    blocks_are_used_again::<MpmcSegmented<u64>>(40, 31);
+}
+
+#[test]
+fn all_blocks_that_were_read_out_are_used_again() {
+    blocks_are_used_again::<SpscUnbounded<u64>>(200, 168); // the consumer is in one of them
 }
 
 /// A batch is one claim; its elements are dropped once, also when the taker panics in the middle.

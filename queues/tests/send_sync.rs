@@ -105,7 +105,10 @@ fn endpoints_may_be_sent_and_single_ones_not_shared() {
 #[test]
 #[cfg(feature = "alloc")]
 fn ends_of_what_allocates_are_alike() {
-    use queues::{DequeChaseLevGrowing, MpscConsumer, MpscProducer, Thief, Worker};
+    use queues::{
+        DequeChaseLevGrowing, MpscConsumer, MpscProducer, Thief, UnboundedConsumer,
+        UnboundedProducer, Worker,
+    };
     type Push<T> = Worker<'static, DequeChaseLevGrowing<T>, T>;
     type Pop<T> = Thief<'static, DequeChaseLevGrowing<T>, T>;
     assert_eq!(is_send_and_sync!(Push<Sendable>), (true, false));
@@ -116,6 +119,12 @@ fn ends_of_what_allocates_are_alike() {
     assert_eq!(is_send_and_sync!(MpscConsumer<'static, Sendable>), (true, false));
     assert_eq!(is_send_and_sync!(MpscProducer<'static, Bound>), (false, false));
     assert_eq!(is_send_and_sync!(MpscConsumer<'static, Bound>), (false, false));
+    assert_eq!(is_send_and_sync!(UnboundedProducer<'static, u64>), (true, false));
+    assert_eq!(is_send_and_sync!(UnboundedConsumer<'static, u64>), (true, false));
+    assert_eq!(is_send_and_sync!(UnboundedProducer<'static, Sendable>), (true, false));
+    assert_eq!(is_send_and_sync!(UnboundedConsumer<'static, Sendable>), (true, false));
+    assert_eq!(is_send_and_sync!(UnboundedProducer<'static, Bound>), (false, false));
+    assert_eq!(is_send_and_sync!(UnboundedConsumer<'static, Bound>), (false, false));
 }
 
 #[test]

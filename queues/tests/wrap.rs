@@ -119,6 +119,34 @@ fn positions_wrap_while_a_deque_grows() {
     }
 }
 
+/// A block without an element, one that is linked, and one that is used again, where positions wrap.
+#[test]
+#[cfg(feature = "alloc")]
+fn positions_wrap_between_blocks() {
+    use queues::SpscUnbounded;
+    for (lap, index) in [0, 1, usize::MAX - 1, usize::MAX]
+        .into_iter()
+        .flat_map(|lap| (0..4).map(move |index| (lap, index)))
+    {
+        for inside in 0..=9 {
+            let mut queue = SpscUnbounded::<u64, 4>::starting_at(1, lap, index).unwrap();
+            let (mut producer, mut consumer) = queue.split();
+            assert_eq!(consumer.try_pop(), None, "lap {lap}, index {index}: not empty at first");
+            for value in 0..40 {
+                producer.try_push(value).unwrap();
+                let popped = value.checked_sub(inside);
+                if popped.is_some() {
+                    assert_eq!(consumer.try_pop(), popped, "lap {lap}, index {index}");
+                }
+            }
+            for value in 40 - inside..40 {
+                assert_eq!(consumer.try_pop(), Some(value), "lap {lap}, index {index}");
+            }
+            assert_eq!(consumer.try_pop(), None, "lap {lap}, index {index}: not empty at last");
+        }
+    }
+}
+
 /// Half, rounded up, and what there is room for, across the wrap of both deques.
 #[test]
 fn half_is_stolen_wherever_positions_are() {

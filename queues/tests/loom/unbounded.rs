@@ -89,3 +89,15 @@ mod mpsc_unbounded {
         });
     }
 }
+
+mod spsc_unbounded {
+    use super::*;
+
+    /// Blocks of two slots: the block of the first elements comes back while the others are read.
+    #[test]
+    fn blocks_of_two_come_back() {
+        type Queue = crate::spsc_unbounded::SpscUnbounded<Element, 2>;
+        let plan = Plan { capacity: 1, producers: &[6], consumers: &[4] };
+        model::<Queue>("spsc_unbounded 1P1C blocks of two", plan, Some(3));
+    }
+}
