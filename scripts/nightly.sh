@@ -35,6 +35,9 @@ fi
 # Instructions of ours and of other crates, counted in one run of an optimised build.
 step cargo test --locked -p manycore --test prices -- --ignored
 
+# Comparing a million records: verdicts and memory; the time is printed.
+step cargo test --release --locked -p manycore --test compare_large -- --ignored --nocapture
+
 # Every scenario on every machine: what a machine lacks is a reason, nothing may fail.
 step cargo build --release --locked -p manycore
 for machine in harness/simulator/machines/*.toml; do
