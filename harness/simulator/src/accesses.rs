@@ -111,6 +111,11 @@ impl Engine {
         let Wanted { address, bytes, touch, remaining, .. } = wanted;
         let line = address & !63;
         let core = &self.cores[at];
+        if core.context.is_cached(line) {
+            let now = core.time - Time::from(remaining);
+            self.may(at, line, id, owns, now);
+            return Next::Go;
+        }
         let level = self.caches.find(core.reach, line);
         let now = core.time - Time::from(remaining);
         // Others use what is behind the L2.
@@ -429,8 +434,10 @@ impl Engine {
     /// A line that has left its owner's caches is in memory.
     pub(crate) fn look_for_owner(&mut self, id: LineId, line: u64) {
         if let Some(owner) = self.coherence.owner(id) {
-            let owner = self.core_of_cpu[owner as usize] as usize;
-            if self.caches.find(self.cores[owner].reach, line) == Level::Memory {
+            let owner = &self.cores[self.core_of_cpu[owner as usize] as usize];
+            if !owner.context.is_cached(line)
+                && self.caches.find(owner.reach, line) == Level::Memory
+            {
                 self.coherence.written_back(id);
             }
         }
