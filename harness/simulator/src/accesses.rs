@@ -10,6 +10,7 @@
 
 use crate::caches::Level;
 use crate::coherence::{Access, Asks, LineId, Source};
+use crate::dozing::rouse;
 use crate::engine::{Engine, Next};
 use crate::halt::Halt;
 use crate::kernel::{self, PAGE_BYTES};
@@ -50,16 +51,6 @@ impl Turn {
     }
 }
 
-/// A core that was woken and is known to ask for a line.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Foreseen {
-    core: usize,
-    time: Time,
-}
-
-/// How many cores ahead the processor is let load what it needs of them.
-const AHEAD: usize = 2;
-
 impl Engine {
     /// Asks for one line, if it is the core's turn.
     pub(crate) fn access(&mut self, at: usize, exit: u32, wanted: Wanted) -> Next {
@@ -94,7 +85,12 @@ impl Engine {
         }
         if self.coherence.is_busy(id, now) {
             core.pending = Some(exit);
-            self.wait_for_line(at, id, line, write, now);
+            let request = Request {
+                key: Key::new(now, core.rank),
+                group: self.coherence.group_of(core.cpu),
+                write,
+            };
+            self.wait_for_line(id, line, request);
             return Next::Wait;
         }
         let rank = core.rank;
@@ -115,6 +111,11 @@ impl Engine {
         let Wanted { address, bytes, touch, remaining, .. } = wanted;
         let line = address & !63;
         let core = &self.cores[at];
+        if core.context.is_cached(line) {
+            let now = core.time - Time::from(remaining);
+            self.may(at, line, id, owns, now);
+            return Next::Go;
+        }
         let level = self.caches.find(core.reach, line);
         let now = core.time - Time::from(remaining);
         // Others use what is behind the L2.
@@ -140,8 +141,13 @@ impl Engine {
     fn fill(&mut self, at: usize, line: u64) {
         let reach = self.cores[at].reach;
         let Some(gone) = self.caches.fill(reach, line) else { return };
-        for &core in &self.siblings[at] {
-            self.cores[core as usize].context.gone(gone);
+        let Self { cores, dozers, siblings, translator, .. } = self;
+        for &core in &siblings[at] {
+            let (core, dozer) = (&mut cores[core as usize], &mut dozers[core as usize]);
+            if dozer.is_at(gone) {
+                rouse(dozer, core, translator);
+            }
+            core.context.gone(gone);
         }
     }
 
@@ -199,8 +205,7 @@ impl Engine {
                 self.waiting.readers(list, request.group, &mut readers);
                 for (i, reader) in readers.iter().enumerate() {
                     if let Some(next) = readers.get(i + 1) {
-                        self.cores[self.core_of_rank[next.key.rank() as usize] as usize]
-                            .prefetch(line);
+                        self.prefetch(self.core_of_rank[next.key.rank() as usize], line);
                     }
                     let at = self.core_of_rank[reader.key.rank() as usize] as usize;
                     self.granted(at, list, now)?;
@@ -222,8 +227,11 @@ impl Engine {
     /// order.
     fn granted(&mut self, at: usize, list: usize, now: Time) -> Result<(), Box<Halt>> {
         let (id, line) = self.waiting.line(list);
+        let foreseen = self.dozers[at].is_at(line) || self.cores[at].is_foreseen();
+        if foreseen && self.goes_round(at, id, line, now) {
+            return Ok(());
+        }
         let core = &mut self.cores[at];
-        let foreseen = core.is_foreseen();
         let Some(exit) = core.take_pending() else { return Ok(()) };
         let Exit { resume, remaining, kind, .. } = self.translator.exits[exit as usize];
         let Kind::Access { bytes, touch, last } = kind else { return Ok(()) };
@@ -235,15 +243,9 @@ impl Engine {
         let backlog = !self.waiting.is_empty(list);
         let turn = Turn { now, asked, queued: true, backlog };
         match self.serve(at, exit, id, wanted, turn) {
-            Next::Go if foreseen && self.comes_back(at) => Ok(()),
             Next::Go => self.execute(at),
             Next::Wait => Ok(()),
         }
-    }
-
-    /// Whether a core that spins finds nothing new in the line that it got.
-    fn comes_back(&mut self, at: usize) -> bool {
-        self.may_skip(at) && self.cores[at].comes_back(&mut self.translator)
     }
 
     /// The place in the queue of a line for which cores wait: behind all cores.
@@ -252,44 +254,15 @@ impl Engine {
     }
 
     /// Lets a core wait until a line is free.
-    fn wait_for_line(&mut self, at: usize, id: LineId, line: u64, write: bool, since: Time) {
-        let core = &self.cores[at];
-        let group = self.coherence.group_of(core.cpu);
-        let request = Request { key: Key::new(since, core.rank), group, write };
+    pub(crate) fn wait_for_line(&mut self, id: LineId, line: u64, request: Request) {
         let list = self.coherence.queue(id).unwrap_or_else(|| {
             let list = self.waiting.begin(id, line);
             self.coherence.set_queue(id, Some(list));
             let slot = self.slot_of(list);
-            self.queue.set(self.coherence.free_at(id).max(since), slot);
+            self.queue.set(self.coherence.free_at(id).max(request.key.time()), slot);
             list
         });
         self.waiting.join(list, request);
-    }
-
-    /// Lets cores that were woken wait for their turn.
-    fn wait_for_turns(&mut self) {
-        for foreseen in core::mem::take(&mut self.foreseen) {
-            self.queue.set(foreseen.time, self.cores[foreseen.core].rank);
-        }
-    }
-
-    /// Lets cores that were woken because they lost a line wait until it is free, if they ask for
-    /// it before.
-    fn wait_for_lines(&mut self, id: LineId, line: u64) {
-        if self.foreseen.is_empty() {
-            return;
-        }
-        let mut foreseen = core::mem::take(&mut self.foreseen);
-        let free = self.coherence.free_at(id);
-        for Foreseen { core, time } in foreseen.drain(..) {
-            if time < free {
-                self.cores[core].spin.goes_on();
-                self.wait_for_line(core, id, line, false, time);
-            } else {
-                self.queue.set(time, self.cores[core].rank);
-            }
-        }
-        self.foreseen = foreseen;
     }
 
     /// Asks for lines, if it is the core's turn.
@@ -394,63 +367,6 @@ impl Engine {
         Next::Wait
     }
 
-    /// Wakes cores that spin on lines which these accesses will take from them; whether one of
-    /// them has something left to do before `now`, where `rank` comes among equals. Those that are
-    /// known to ask for the line are left to the caller.
-    fn wakes_spinners(
-        &mut self,
-        at: usize,
-        rank: u32,
-        accesses: &[(u64, u64, bool)],
-        now: Time,
-    ) -> bool {
-        let Self { cores, coherence, queue, core_of_cpu, translator, foreseen, losers, .. } = self;
-        let cpu = cores[at].cpu;
-        let mut before = false;
-        for &(address, bytes, _) in accesses.iter().filter(|(.., write)| *write) {
-            for line in address >> 6..=(address + bytes.max(1) - 1) >> 6 {
-                let id = coherence.line(line << 6);
-                losers.clear();
-                coherence.others(id, cpu, |other| losers.push(core_of_cpu[other as usize]));
-                for (i, &number) in losers.iter().enumerate() {
-                    if let Some(&ahead) = losers.get(i + AHEAD) {
-                        cores[ahead as usize].prefetch(line << 6);
-                    }
-                    let core = &mut cores[number as usize];
-                    if !core.spin.is_parked() {
-                        continue;
-                    }
-                    core.wake(now + Time::from(core.rank < rank));
-                    if (core.time, core.rank) < (now, rank) {
-                        before = true;
-                        queue.set(core.time, core.rank);
-                    } else if let Some(time) = core.foresee(line << 6, translator) {
-                        foreseen.push(Foreseen { core: number as usize, time });
-                    } else {
-                        queue.set(core.time, core.rank);
-                    }
-                }
-            }
-        }
-        before
-    }
-
-    /// Wakes all cores that spin; whether one of them has something left to do before `at` goes on.
-    pub(crate) fn wakes_all(&mut self, at: usize, now: Time) -> bool {
-        let rank = self.cores[at].rank;
-        let mut before = false;
-        for other in 0..self.cores.len() {
-            let core = &mut self.cores[other];
-            if core.spin.is_parked() {
-                core.wake(now + Time::from(core.rank < rank));
-                before |= (core.time, core.rank) < (now, rank);
-                let time = core.time;
-                self.enqueue(other, time);
-            }
-        }
-        before
-    }
-
     /// Gets a line, which others may lose by that; gives when it is there.
     pub(crate) fn fetch(
         &mut self,
@@ -461,23 +377,22 @@ impl Engine {
         turn: Turn,
     ) -> Time {
         let Turn { now, asked, queued, backlog } = turn;
-        if let Some(owner) = self.coherence.owner(id) {
-            let owner = self.core_of_cpu[owner as usize] as usize;
-            if self.caches.find(self.cores[owner].reach, line) == Level::Memory {
-                self.coherence.written_back(id);
-            }
-        }
+        self.look_for_owner(id, line);
         let memory =
             if self.coherence.is_in_memory(id) { self.first_read(at, id, line, now) } else { 0 };
-        let Self { cores, coherence, core_of_cpu, .. } = self;
+        let Self { cores, dozers, coherence, core_of_cpu, translator, .. } = self;
         let cpu = cores[at].cpu;
         let mut lost = 0;
         if touch.writes() {
             coherence.others(id, cpu, |other| {
-                let core = &mut cores[core_of_cpu[other as usize] as usize];
-                core.context.lost(line);
-                core.spin.losses += 1;
                 lost += 1;
+                let other = core_of_cpu[other as usize] as usize;
+                let (core, dozer) = (&mut cores[other], &mut dozers[other]);
+                if !dozer.is_at(line) {
+                    rouse(dozer, core, translator);
+                    core.context.lost(line);
+                    core.spin.losses += 1;
+                }
             });
             cores[at].counts.invalidations += lost;
         }
@@ -516,8 +431,20 @@ impl Engine {
         done
     }
 
+    /// A line that has left its owner's caches is in memory.
+    pub(crate) fn look_for_owner(&mut self, id: LineId, line: u64) {
+        if let Some(owner) = self.coherence.owner(id) {
+            let owner = &self.cores[self.core_of_cpu[owner as usize] as usize];
+            if !owner.context.is_cached(line)
+                && self.caches.find(owner.reach, line) == Level::Memory
+            {
+                self.coherence.written_back(id);
+            }
+        }
+    }
+
     /// The other line of the pair comes along, where the machine fetches pairs.
-    fn bring_along(&mut self, at: usize, line: u64, now: Time) {
+    pub(crate) fn bring_along(&mut self, at: usize, line: u64, now: Time) {
         let other = line ^ 64;
         let cpu = self.cores[at].cpu;
         let Some(id) = self.coherence.known(other) else { return };

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 
 use crate::caches::Reach;
 use crate::context::Context;
-use crate::enter;
 use crate::pace::Pace;
 use crate::report::Counts;
 use crate::spin::{Seen, Spin};
@@ -25,7 +24,7 @@ pub(crate) struct Core {
     /// Its rank among equals.
     pub(crate) rank: u32,
     /// When the block of the pending matter begins, if it was begun in advance.
-    begins: Option<Time>,
+    pub(crate) begins: Option<Time>,
     /// Where generated code was left, while the matter waits for its turn.
     pub(crate) pending: Option<u32>,
     /// How fast it executes.
@@ -132,12 +131,17 @@ impl Core {
     /// the core stands there. Gives when it begins.
     pub(crate) fn has_not_begun(&mut self, from: Time, translator: &Translator) -> Option<Time> {
         let begins = self.begins.filter(|&begins| begins >= from && self.pending.is_some())?;
+        self.take_back(translator);
+        self.stands = true;
+        Some(begins)
+    }
+
+    /// Undoes the beginning of a block that was begun in advance.
+    pub(crate) fn take_back(&mut self, translator: &Translator) {
+        self.time = self.begins.unwrap_or(self.time);
         let block = &translator.blocks[self.context.block as usize];
         change(&mut self.counts, block.counted, u64::wrapping_sub);
         self.take_pending();
-        self.time = begins;
-        self.stands = true;
-        Some(begins)
     }
 
     /// Takes the matter that waited for its turn.
@@ -191,26 +195,6 @@ impl Core {
     #[inline]
     pub(crate) fn is_foreseen(&self) -> bool {
         self.begins.is_some()
-    }
-
-    /// A core has got the line that it was foreseen to ask for: whether what it finds there leads
-    /// it back to the beginning of its loop. Then it is there, and parked.
-    #[inline]
-    pub(crate) fn comes_back(&mut self, translator: &mut Translator) -> bool {
-        let id = self.context.block;
-        let Some(round) = self.spin.under_way() else { return false };
-        let Some(code) = translator.rehearsal(id, &round) else { return false };
-        let Context { registers, address, .. } = &self.context;
-        // SAFETY: the code was made for these registers, and touches what is at the address only.
-        if !unsafe { enter::rehearse(registers, code, *address) } {
-            return false;
-        }
-        let block = &translator.blocks[id as usize];
-        self.time += round.takes - Time::from(block.cost);
-        self.counts.instructions += round.instructions - u64::from(block.counted.instructions);
-        self.context.resume = block.entry;
-        self.spin.goes_round();
-        true
     }
 
     /// A core was woken because a line is being taken; if the first thing that its block

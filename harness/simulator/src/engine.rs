@@ -10,11 +10,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::accesses::{Foreseen, Wanted};
+use crate::accesses::Wanted;
 use crate::bandwidth::Bandwidth;
 use crate::caches::Caches;
 use crate::coherence::Coherence;
 use crate::cores::Core;
+use crate::dozing::Dozer;
 use crate::enter;
 use crate::faults;
 use crate::halt::{Halt, stop};
@@ -27,6 +28,7 @@ use crate::report::Counts;
 use crate::time::Time;
 use crate::translate::{Exit, Kind, Translator};
 use crate::waiting::{Request, Waiting};
+use crate::waking::Foreseen;
 
 /// What became of an exit.
 pub(crate) enum Next {
@@ -68,6 +70,8 @@ pub(crate) struct Engine {
     /// Room for those who are served together.
     pub(crate) readers: Vec<Request>,
     pub(crate) cores: Vec<Core>,
+    /// What of each core is kept apart while it dozes.
+    pub(crate) dozers: Vec<Dozer>,
     /// Cores by their rank.
     pub(crate) core_of_rank: Vec<u32>,
     /// Cores by their number on the machine.
@@ -103,6 +107,12 @@ impl Engine {
     /// # Errors
     /// What stopped the run before.
     pub(crate) fn run(&mut self, first_ended: &mut dyn FnMut()) -> Result<(), Box<Halt>> {
+        let ended = self.run_to_the_end(first_ended);
+        self.rouse_all();
+        ended
+    }
+
+    fn run_to_the_end(&mut self, first_ended: &mut dyn FnMut()) -> Result<(), Box<Halt>> {
         let all = self.unfinished;
         faults::watch(self.translator.code_range());
         self.current = usize::MAX;
@@ -159,7 +169,8 @@ impl Engine {
     }
 
     /// What all had counted when a core's thread ended.
-    fn counted_when_ended(&self, core: usize) -> Counts {
+    fn counted_when_ended(&mut self, core: usize) -> Counts {
+        self.rouse_all();
         let Core { rank, counts: Counts { time_ps, .. }, .. } = self.cores[core];
         let mut sum = Counts::default();
         for core in &self.cores {

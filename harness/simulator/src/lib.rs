@@ -51,6 +51,7 @@
 //! | `translate/` | decodes a thread's code once, and writes code that runs, counts and asks |
 //! | `context`, `enter`, `code_memory`, `faults` | the border between engine and thread |
 //! | `engine`, `cores`, `queue`, `spin` | who goes on, and which rounds of spin loops need not |
+//! | `waking`, `dozing` | spinners whose line is taken, and those that only ever read it once more |
 //! | `pace` | siblings that share the issue slots of a core |
 //! | `operands` | operands that code does not ask for itself |
 //! | `accesses`, `waiting` | accesses that do not hit, and queues at lines |
@@ -86,6 +87,8 @@ mod coherence;
 mod context;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod cores;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod dozing;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod engine;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -144,6 +147,8 @@ mod valgrind_cpuid;
 mod vdso;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod waiting;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod waking;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod work;
 

@@ -30,6 +30,7 @@ impl Engine {
     pub(crate) fn siblings_change(&mut self, at: usize, time: Time) {
         for i in 0..self.siblings[at].len() {
             let other = self.siblings[at][i] as usize;
+            self.rouse(other);
             let pace = self.pace_of(other);
             let rank = self.cores[at].rank;
             let core = &mut self.cores[other];

@@ -192,13 +192,20 @@ impl Spin {
         counts.fences += rounds * fences;
         // The snapshot's registers are the core's still, as far as they matter.
         let time = time + rounds * takes;
+        self.was_woken(time, counts);
+        time
+    }
+
+    /// The core was woken, at a time and with counts at which it is at the beginning of its loop.
+    #[inline]
+    pub(crate) fn was_woken(&mut self, time: Time, counts: &Counts) {
         self.snapshot.time = time;
         self.snapshot.stall = counts.stall_ps;
         self.snapshot.instructions = counts.instructions;
         self.snapshot.loads = counts.loads;
         self.snapshot.fences = counts.fences;
+        self.parked = false;
         self.woken = true;
-        time
     }
 
     /// A core that was woken at the beginning of a block whose first instruction is about to lose

@@ -7,6 +7,7 @@ use crate::caches::{Caches, Reach};
 use crate::coherence::{CORES, Coherence};
 use crate::context::longest_slice;
 use crate::cores::Core;
+use crate::dozing::Dozer;
 use crate::engine::Engine;
 use crate::enter;
 use crate::error::{Error, Stopped};
@@ -132,6 +133,7 @@ impl Workshop {
             foreseen: Vec::new(),
             losers: Vec::new(),
             readers: Vec::new(),
+            dozers: vec![Dozer::default(); cores.len()],
             cores,
             core_of_rank,
             core_of_cpu,
