@@ -35,7 +35,7 @@ pub(crate) struct Flags {
     /// Write Markdown to this file, seen from the package's folder
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
-    /// Print the exact part as JSON, one candidate a line
+    /// Print counts and simulated times as JSON, one a line; without --only the counts alone
     #[arg(long)]
     pub(crate) json: bool,
     /// Says that cargo runs it
@@ -44,11 +44,12 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// Tells whether a part is asked for; JSON has the exact one alone.
+    /// Tells whether a part is asked for. JSON has no times of this host.
     pub(crate) fn wants(&self, part: Part) -> bool {
-        match self.json {
-            true => part == Part::Exact,
-            false => self.only.is_empty() || self.only.contains(&part),
+        match (self.json, self.only.is_empty()) {
+            (true, true) => part == Part::Exact,
+            (true, false) => part != Part::Paired && self.only.contains(&part),
+            (false, none) => none || self.only.contains(&part),
         }
     }
 

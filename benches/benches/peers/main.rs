@@ -4,12 +4,13 @@
 //!
 //! Each job (`jobs.rs`) is done by the same loop around each candidate. Three parts: exact
 //! instructions and RMWs of one thread, by the simulator; time on this host, in windows of all in
-//! turn, with a verdict against the fastest of the others' (`paired.rs`); throughput on machines
-//! that are not here (`simulated.rs`). `page.rs` writes all of it as `docs/prices.md`.
+//! turn, with a verdict against the fastest of the others' (`paired.rs`); time on machines that are
+//! not here (`simulated.rs`). `page.rs` writes all of it as `docs/prices.md`.
 
 mod exact;
 mod flags;
 mod jobs;
+mod lines;
 mod notes;
 mod page;
 mod paired;
@@ -47,8 +48,26 @@ impl Priced {
 
     /// Gives what one operation of a candidate costs.
     pub(crate) fn exact_of(&self, id: &str) -> Option<&exact::Exact> {
-        let at = self.job.candidates.iter().position(|candidate| candidate.id == id)?;
-        self.exact.get(at)?.as_ref().ok()
+        self.exact.get(self.place(id)?)?.as_ref().ok()
+    }
+
+    /// Gives what a candidate came to on so many cores of a machine.
+    pub(crate) fn simulated_of(
+        &self,
+        id: &str,
+        machine: &str,
+        cores: usize,
+    ) -> Option<&simulated::Figures> {
+        let candidate = self.place(id)?;
+        let mut points = self.simulated.iter();
+        let point = points.find(|point| {
+            (point.candidate, point.machine, point.cores) == (candidate, machine, cores)
+        });
+        point?.figures.as_ref().ok()
+    }
+
+    fn place(&self, id: &str) -> Option<usize> {
+        self.job.candidates.iter().position(|candidate| candidate.id == id)
     }
 }
 
@@ -94,7 +113,7 @@ fn price(jobs: Vec<Job>, flags: &Flags) -> Result<(), String> {
         simulated::simulate(&mut all, flags)?;
     }
     if flags.json {
-        page::lines(&all);
+        lines::print(&all);
         return Ok(());
     }
     let page = page::page(&all, &duels, flags);

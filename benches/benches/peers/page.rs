@@ -1,10 +1,9 @@
-//! The page of prices, as Markdown, and the exact part as JSON.
+//! The page of prices, as Markdown.
 
 use std::fmt::Write;
 
 use harness::paired::Verdict;
 use harness::report::number::{exact, short};
-use serde_json::json;
 use topology::Topology;
 
 use crate::Priced;
@@ -12,7 +11,6 @@ use crate::flags::Flags;
 use crate::jobs::{Candidate, Whose};
 use crate::notes::NOTES;
 use crate::paired::{Fought, Paired};
-use crate::processes::print_line;
 use crate::simulated::MACHINES;
 use crate::targets::{self, Target};
 
@@ -24,15 +22,23 @@ What ours costs beside what other crates and the standard library offer for the 
 the explanations.
 
 **How.** Each job is the same loop around each candidate, behind the face that its users see (guards,
-closures, owned ends), compiled in one program with one profile. *Instructions* and *RMWs* are those of one operation
-of one thread, counted by the simulator, the loop included (`(loop)`, `null` are the loop alone).
-*ns* is one thread's time for an operation on this host: windows of all candidates in turn, in rotated order, in one
-process. *against* is the median ratio to the fastest of the others' (**bold**) with its 95 % bootstrap interval, and
-the verdict by the rule of [`manycore ab`](ab.md), with a margin of 3 % and the floor of the bold one against itself.
-In one process memory lies one way of many: differences of a few per cent are that process's.
-Simulated throughput is in million operations a second of all threads; below it, how far the time model may be
-off. Fairness stands in brackets where it is below 0.9. `-` was not simulated: fewer cores, or a queue for one thread on a side.
-Rows of kind *control* are wrong on purpose.
+closures, owned ends), compiled in one program with one profile.
+
+- *Instructions* and *RMWs* (locked instructions and exchanges) are those of one operation of one thread,
+  counted by the simulator, the loop included; rows of kind *baseline* are the loop alone.
+- *Bytes* are those of the object without what it guards or holds; of queues with what it has on the heap
+  besides slots, as the C library's allocator counts it. *Each* are those that a waiter brings, or that
+  a slot for 8 bytes takes; `-` where there is no such thing or it is not told.
+- *ns* is one thread's time for an operation on this host: windows of all candidates in turn, in rotated
+  order, in one process. *Against* is the median ratio to the fastest of the others' (**bold**) with its 95 %
+  bootstrap interval, and the verdict by the rule of [`manycore ab`](ab.md), with a margin of 3 % and the floor
+  of the bold one against itself. In one process memory lies one way of many: differences of a few per cent
+  are that process's.
+- *Simulated* is one thread's time for an operation in nanoseconds on so many cores of another machine, placed
+  compactly, a thread on each; the whole machine completes one every so many nanoseconds divided by the cores.
+  The last line says by which factor the time model may be off. Fairness (Jain's) stands in brackets where it is
+  below 0.9. `-` was not simulated: fewer cores, or a queue for one thread on a side.
+- Rows of kind *control* are wrong on purpose.
 ";
 
 /// Writes the page.
@@ -48,7 +54,12 @@ pub(crate) fn page(all: &[Priced], fought: &[Fought], flags: &Flags) -> String {
         }
         note(&mut page, "targets");
     }
+    let mut of = "";
     for priced in all {
+        if priced.job.of != of {
+            of = priced.job.of;
+            let _ = writeln!(page, "\n## {of}");
+        }
         section(&mut page, priced);
     }
     page
@@ -76,7 +87,7 @@ fn note(page: &mut String, id: &str) {
 }
 
 fn section(page: &mut String, priced: &Priced) {
-    let _ = writeln!(page, "\n## `{}`\n\n{}.", priced.job.id, capitalised(priced.job.what));
+    let _ = writeln!(page, "\n### `{}`\n\n{}.", priced.job.id, capitalised(priced.job.what));
     if !priced.exact.is_empty() || priced.paired.is_some() {
         prices(page, priced);
     }
@@ -116,14 +127,19 @@ fn prices(page: &mut String, priced: &Priced) {
     if priced.exact.is_empty() && times.is_none() {
         return;
     }
-    page.push_str("\n| candidate | instructions | RMWs | ns | against | verdict |\n");
-    page.push_str("|---|---:|---:|---:|---:|---|\n");
+    page.push_str(
+        "\n| candidate | instructions | RMWs | bytes | each | ns | against | verdict |\n",
+    );
+    page.push_str("|---|---:|---:|---:|---:|---:|---:|---|\n");
     for (at, candidate) in priced.candidates() {
         let (instructions, rmw) = match priced.exact.get(at) {
             Some(Ok(found)) => (exact(found.instructions), exact(found.rmw)),
             Some(Err(reason)) => (reason.clone(), "-".into()),
             None => ("-".into(), "-".into()),
         };
+        let bytes = (candidate.bytes)();
+        let object = bytes.map_or("-".into(), |bytes| bytes.object.to_string());
+        let each = bytes.and_then(|bytes| bytes.each).map_or("-".into(), |each| each.to_string());
         let reference = times.is_some_and(|times| times.reference == at);
         let (ns, against, verdict) = match times.and_then(|times| times.times.get(at)) {
             Some(Ok(time)) => {
@@ -150,7 +166,7 @@ fn prices(page: &mut String, priced: &Priced) {
         };
         let _ = writeln!(
             page,
-            "| {} | {instructions} | {rmw} | {ns} | {against} | {} |",
+            "| {} | {instructions} | {rmw} | {object} | {each} | {ns} | {against} | {} |",
             name(candidate, reference),
             bold(verdict)
         );
@@ -166,16 +182,16 @@ fn simulated(page: &mut String, priced: &Priced, machine: &str) {
         return;
     }
     let heads: Vec<String> = cores.iter().map(|cores| format!(" {cores} |")).collect();
-    let _ = writeln!(page, "\n| simulated `{machine}`, cores |{}", heads.concat());
+    let _ = writeln!(page, "\n| simulated ns, `{machine}`, cores |{}", heads.concat());
     let _ = writeln!(page, "|---|{}", "---:|".repeat(cores.len()));
     for (at, candidate) in priced.candidates() {
         let cell = |cores: &usize| {
             let point = points().find(|point| point.candidate == at && point.cores == *cores);
             match point.map(|point| &point.figures) {
                 Some(Ok(figures)) if figures.fairness < 0.9 => {
-                    format!(" {} ({:.2}) |", short(figures.mops_per_s), figures.fairness)
+                    format!(" {} ({:.2}) |", short(figures.ns_per_op), figures.fairness)
                 }
-                Some(Ok(figures)) => format!(" {} |", short(figures.mops_per_s)),
+                Some(Ok(figures)) => format!(" {} |", short(figures.ns_per_op)),
                 Some(Err(reason)) => format!(" {} |", reason_of(reason)),
                 None => " - |".into(),
             }
@@ -196,27 +212,4 @@ fn simulated(page: &mut String, priced: &Priced, machine: &str) {
 fn reason_of(reason: &str) -> &str {
     let word = reason.split([':', ' ']).next().unwrap_or(reason);
     if word.starts_with("single_") { "-" } else { word }
-}
-
-/// Prints the exact part and its targets, one a line.
-pub(crate) fn lines(all: &[Priced]) {
-    for priced in all {
-        for ((_, candidate), found) in priced.candidates().zip(&priced.exact) {
-            let line = match found {
-                Ok(found) => json!({
-                    "record": "price", "job": priced.job.id, "candidate": candidate.id,
-                    "instructions_per_op": found.instructions, "rmw_per_op": found.rmw,
-                }),
-                Err(reason) => json!({
-                    "record": "price", "job": priced.job.id, "candidate": candidate.id,
-                    "unavailable": reason,
-                }),
-            };
-            print_line(&line.to_string());
-        }
-    }
-    for Target { what, found, met } in targets::counted(all) {
-        let line = json!({"record": "target", "what": what, "found": found, "met": met});
-        print_line(&line.to_string());
-    }
 }

@@ -1,20 +1,21 @@
-//! Throughput of the same loops on machines that are not here.
+//! Time of the same loops on machines that are not here.
 
 use harness::simulated::{Border, Machine, Measured, band, metrics};
 
 use crate::Priced;
 use crate::flags::Flags;
+use crate::jobs::Job;
 use crate::processes::{SIMULATED, run};
 
 /// The machines.
 pub(crate) const MACHINES: [&str; 3] = ["epyc-7742-2s", "graviton3", "xeon-8375c-2s"];
 
 /// Numbers of cores, as far as the machine has them.
-const CORES: [usize; 4] = [2, 16, 64, 128];
-const FEW_CORES: [usize; 2] = [2, 16];
+pub(crate) const CORES: [usize; 6] = [1, 2, 8, 32, 64, 128];
+const FEW_CORES: [usize; 2] = [2, 32];
 
-/// What a target asks for besides: a job, a machine, numbers of cores.
-const BESIDES: (&str, &str, [usize; 2]) = ("mpmc_1+1", "epyc-7742-2s", [4, 32]);
+/// What a target asks for besides: a job and a number of cores.
+const BESIDES: (&str, usize) = ("mpmc_1+1", 4);
 
 /// Operations of each thread.
 fn ops(cores: usize) -> u64 {
@@ -32,7 +33,7 @@ pub(crate) struct Point {
 /// What it came to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
-    pub(crate) mops_per_s: f64,
+    /// One thread's time for an operation.
     pub(crate) ns_per_op: f64,
     pub(crate) fairness: f64,
     /// The factor by which the time may be off.
@@ -40,14 +41,13 @@ pub(crate) struct Figures {
 }
 
 /// Gives the numbers of cores of a job on a machine.
-fn cores(job: &str, machine: &str, quick: bool) -> Result<Vec<usize>, String> {
-    if quick {
-        return Ok(FEW_CORES.to_vec());
+fn cores(job: &Job, machine: &str, quick: bool) -> Result<Vec<usize>, String> {
+    let machine = Machine::named(machine).map_err(|error| error.to_string())?;
+    let mut cores = if quick { FEW_CORES.to_vec() } else { CORES.to_vec() };
+    if job.id == BESIDES.0 {
+        cores.push(BESIDES.1);
     }
-    let most = Machine::named(machine).map_err(|error| error.to_string())?.cores();
-    let besides = if BESIDES.0 == job && BESIDES.1 == machine { &BESIDES.2[..] } else { &[] };
-    let mut cores: Vec<usize> = CORES.iter().chain(besides).copied().collect();
-    cores.retain(|&cores| cores <= most);
+    cores.retain(|&cores| cores <= machine.cores().min(job.most_cores));
     cores.sort_unstable();
     Ok(cores)
 }
@@ -56,9 +56,9 @@ fn cores(job: &str, machine: &str, quick: bool) -> Result<Vec<usize>, String> {
 pub(crate) fn simulate(all: &mut [Priced], flags: &Flags) -> Result<(), String> {
     let machines = if flags.quick { &MACHINES[..1] } else { &MACHINES[..] };
     let mut points = Vec::new();
-    for (at, priced) in all.iter().enumerate().filter(|(_, priced)| priced.job.simulated) {
+    for (at, priced) in all.iter().enumerate() {
         for &machine in machines {
-            let cores = cores(priced.job.id, machine, flags.quick)?;
+            let cores = cores(&priced.job, machine, flags.quick)?;
             for (candidate, one) in priced.candidates() {
                 for &cores in &cores {
                     let (ops, count) = (ops(cores).to_string(), cores.to_string());
@@ -71,8 +71,8 @@ pub(crate) fn simulate(all: &mut [Priced], flags: &Flags) -> Result<(), String> 
     let words = points.iter().map(|(_, words)| words.to_vec()).collect();
     let results = run::<Measured>("simulated", words)?;
     for (((at, candidate, machine, cores), _), measured) in points.into_iter().zip(results) {
-        let figures = measured
-            .and_then(|measured| figures(&measured, all[at].job.primitive(), machine, cores));
+        let figures =
+            measured.and_then(|measured| figures(&measured, all[at].job.of, machine, cores));
         all[at].simulated.push(Point { candidate, machine, cores, figures });
     }
     Ok(())
@@ -92,10 +92,5 @@ fn figures(
         let metric = metrics.get(name).and_then(harness::records::Metric::value);
         metric.ok_or_else(|| format!("no {name}"))
     };
-    Ok(Figures {
-        mops_per_s: value("ops_per_s")? / 1e6,
-        ns_per_op: value("ns_per_op")?,
-        fairness: value("fairness_jain")?,
-        band,
-    })
+    Ok(Figures { ns_per_op: value("ns_per_op")?, fairness: value("fairness_jain")?, band })
 }

@@ -8,7 +8,7 @@ use harness::native::{Conditions, Experiment};
 use harness::unavailable::Unavailable;
 use harness::window::Work;
 
-use super::{Candidate, Job, Whose, theirs, whose};
+use super::{Bytes, Candidate, Job, Whose, candidate, theirs, whose};
 
 /// Values between two resets.
 const VALUES: u64 = 1024;
@@ -177,7 +177,7 @@ where
 {
     // The baseline hands out the same block again, of 64 bytes.
     let whose = if A::PROPERTIES.frees == Frees::Nothing { Whose::Nobody } else { whose };
-    Some(Candidate { id, whose, make: make::<T, Ours<A>> })
+    Some(candidate(id, whose, make::<T, Ours<A>>).taking(|| Bytes::of(size_of::<A>(), None)))
 }
 
 macro_rules! ours {
@@ -186,22 +186,23 @@ macro_rules! ours {
     ),*] };
 }
 
+fn bumpalo<T: Default + Copy + Send + 'static>() -> Candidate {
+    theirs("bumpalo::Bump", make::<T, bumpalo::Bump>)
+        .taking(|| Bytes::of(size_of::<bumpalo::Bump>(), None))
+}
+
 fn bumps<T: Default + Copy + Send + 'static>() -> Vec<Candidate> {
     let ours = alloc_arena::for_each_arena!(ours);
-    let peers =
-        [theirs("bumpalo::Bump", make::<T, bumpalo::Bump>), theirs("Box", make::<T, Boxes<T>>)];
+    let peers = [bumpalo::<T>(), theirs("Box", make::<T, Boxes<T>>)];
     ours.into_iter().flatten().chain(peers).collect()
 }
 
 fn typed() -> Vec<Candidate> {
     vec![
-        Candidate {
-            id: "alloc_arena::TypedArena",
-            whose: Whose::Ours,
-            make: make::<u64, TypedArena<u64, Heap>>,
-        },
-        theirs("bumpalo::Bump", make::<u64, bumpalo::Bump>),
-        theirs("Vec", make::<u64, Vec<u64>>),
+        candidate("alloc_arena::TypedArena", Whose::Ours, make::<u64, TypedArena<u64, Heap>>)
+            .taking(|| Bytes::of(size_of::<TypedArena<u64, Heap>>(), None)),
+        bumpalo::<u64>(),
+        theirs("Vec", make::<u64, Vec<u64>>).taking(|| Bytes::of(size_of::<Vec<u64>>(), None)),
         theirs("Box", make::<u64, Boxes<u64>>),
     ]
 }

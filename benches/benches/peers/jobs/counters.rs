@@ -10,7 +10,7 @@ use harness::spin::chain;
 use harness::unavailable::Unavailable;
 use harness::window::Work;
 
-use super::{Candidate, Job, theirs, whose};
+use super::{Bytes, Candidate, Job, candidate, theirs, whose};
 
 /// A number that many add to.
 trait Adds: Default + Send + Sync + 'static {
@@ -95,17 +95,21 @@ fn make<A: Adds>(conditions: &Conditions) -> Result<Experiment, Unavailable> {
 }
 
 macro_rules! ours {
-    ($($id:ident => $counter:ty, $kind:ident;)*) => { vec![$(Candidate {
-        id: concat!("counters/", stringify!($id)),
-        whose: whose!($kind),
-        make: make::<Ours<$counter>>,
-    }),*] };
+    ($($id:ident => $counter:ty, $kind:ident;)*) => { vec![$(
+        candidate(concat!("counters/", stringify!($id)), whose!($kind), make::<Ours<$counter>>)
+            .taking(|| Bytes::of(size_of::<$counter>(), None))
+    ),*] };
 }
 
 fn candidates() -> Vec<Candidate> {
     let mut all: Vec<Candidate> = counters::for_each_counter!(ours);
-    all.push(theirs("std::sync::atomic::AtomicI64", make::<AtomicI64>));
-    all.push(theirs("std::sync::Mutex<i64>", make::<std::sync::Mutex<i64>>));
+    all.push(
+        theirs("std::sync::atomic::AtomicI64", make::<AtomicI64>).taking(|| Bytes::of(8, None)),
+    );
+    all.push(
+        theirs("std::sync::Mutex<i64>", make::<std::sync::Mutex<i64>>)
+            .taking(|| Bytes::of(size_of::<std::sync::Mutex<i64>>(), None)),
+    );
     all
 }
 

@@ -8,9 +8,11 @@ use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::unavailable::Unavailable;
 use harness::window::Work;
-use queues::{Boxed, DequeChaseLev, WithCapacity};
+use queues::{
+    Boxed, Deque, DequeChaseLev, DequeChaseLevGrowing, DequePackedFifo, Queue, WithCapacity,
+};
 
-use super::{Candidate, Job, Whose, theirs};
+use super::{Bytes, Candidate, Job, Whose, candidate, theirs};
 
 /// Elements in the deque at the most.
 const TOGETHER: u64 = 8;
@@ -25,22 +27,25 @@ trait Thief: Send + Clone + 'static {
     fn steal(&self) -> Option<u64>;
 }
 
-/// A deque with slots for 1024; the ends keep it alive.
-type Ring = DequeChaseLev<u64, Boxed>;
-
-struct OurWorker {
+/// A worker's end, which keeps its deque alive.
+struct OurWorker<D: 'static> {
     // Before what it borrows.
-    end: queues::Worker<'static, Ring, u64>,
-    _deque: Shared<Ring>,
+    end: queues::Worker<'static, D, u64>,
+    _deque: Shared<D>,
 }
 
-#[derive(Clone)]
-struct OurThief {
-    end: queues::Thief<'static, Ring, u64>,
-    _deque: Shared<Ring>,
+struct OurThief<D: 'static> {
+    end: queues::Thief<'static, D, u64>,
+    deque: Shared<D>,
 }
 
-impl Worker for OurWorker {
+impl<D> Clone for OurThief<D> {
+    fn clone(&self) -> Self {
+        Self { end: self.end.clone(), deque: self.deque.clone() }
+    }
+}
+
+impl<D: Deque<u64> + Send + Sync> Worker for OurWorker<D> {
     #[inline(always)]
     fn push(&mut self, value: u64) -> bool {
         self.end.try_push(value).is_ok()
@@ -52,7 +57,7 @@ impl Worker for OurWorker {
     }
 }
 
-impl Thief for OurThief {
+impl<D: Deque<u64> + Send + Sync> Thief for OurThief<D> {
     #[inline(always)]
     fn steal(&self) -> Option<u64> {
         self.end.steal().success()
@@ -175,36 +180,70 @@ fn experiment<W: Worker, S: Thief>(threads: usize, worker: W, thief: S) -> Exper
     Experiment { works, granted: None, verify: Box::new(verify) }
 }
 
-fn ours(conditions: &Conditions) -> Result<Experiment, Unavailable> {
-    let deque = Ring::with_capacity(1024)
+/// Of ours, with slots for 1024.
+fn ours<D>(conditions: &Conditions) -> Result<Experiment, Unavailable>
+where
+    D: Deque<u64> + WithCapacity + Send + Sync + 'static,
+    D: for<'q> Queue<
+            u64,
+            Producer<'q> = queues::Worker<'q, D, u64>,
+            Consumer<'q> = queues::Thief<'q, D, u64>,
+        >,
+{
+    let deque = D::with_capacity(1024)
         .map_err(|error| Unavailable::because("no_capacity", error.to_string()))?;
     let mut deque = Shared::place(deque, &conditions.shared_memory)?;
     let Some(ring) = deque.get_mut() else { return Err(Unavailable::new("shared_already")) };
     // SAFETY: each end stands before a `Shared` that keeps the deque alive and in place, and is
     // dropped before it; nobody else reaches the deque.
-    let ring: &'static mut Ring = unsafe { &mut *core::ptr::from_mut(ring) };
+    let ring: &'static mut D = unsafe { &mut *core::ptr::from_mut(ring) };
     let (worker, thief) = ring.split();
     let worker = OurWorker { end: worker, _deque: deque.clone() };
-    let thief = OurThief { end: thief, _deque: deque };
+    let thief = OurThief { end: thief, deque };
     Ok(experiment(conditions.threads(), worker, thief))
 }
 
-fn crossbeam(conditions: &Conditions) -> Result<Experiment, Unavailable> {
-    let worker = crossbeam_deque::Worker::new_lifo();
+fn crossbeam(
+    conditions: &Conditions,
+    worker: crossbeam_deque::Worker<u64>,
+) -> Result<Experiment, Unavailable> {
     let thief = worker.stealer();
     Ok(experiment(conditions.threads(), worker, thief))
 }
 
+fn bytes<D: Queue<u64>>(candidate: Candidate) -> Candidate {
+    candidate.taking(|| Bytes::of(size_of::<D>(), Some(D::BYTES_PER_SLOT)))
+}
+
+/// Whose workers take back the newest.
 fn candidates() -> Vec<Candidate> {
+    type Fixed = DequeChaseLev<u64, Boxed>;
+    type Growing = DequeChaseLevGrowing<u64>;
+    let of = |id, make| candidate(id, Whose::Ours, make);
     vec![
-        Candidate { id: "queues/deque_chase_lev", whose: Whose::Ours, make: ours },
-        theirs("crossbeam_deque::Worker", crossbeam),
+        bytes::<Fixed>(of("queues/deque_chase_lev", ours::<Fixed>)),
+        bytes::<Growing>(of("queues/deque_chase_lev_growing", ours::<Growing>)),
+        theirs("crossbeam_deque::Worker", |conditions| {
+            crossbeam(conditions, crossbeam_deque::Worker::new_lifo())
+        }),
+    ]
+}
+
+/// Whose workers take the oldest.
+fn in_order() -> Vec<Candidate> {
+    type Packed = DequePackedFifo<u64, Boxed>;
+    vec![
+        bytes::<Packed>(candidate("queues/deque_packed_fifo", Whose::Ours, ours::<Packed>)),
+        theirs("crossbeam_deque::Worker, FIFO", |conditions| {
+            crossbeam(conditions, crossbeam_deque::Worker::new_fifo())
+        }),
     ]
 }
 
 pub(super) fn jobs() -> Vec<Job> {
     vec![
         Job::alone("deque", "push or pop by the worker, eight of each in turn", candidates()),
+        Job::alone("deque_fifo", "the same, where the worker takes the oldest", in_order()),
         Job::together(
             "deque_steal",
             "one thread pushes eight and pops, all others steal: a push, pop or steal",

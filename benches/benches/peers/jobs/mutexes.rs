@@ -9,7 +9,7 @@ use harness::window::Work;
 use harness::workload::Workload;
 use locks::{ConstInit, RawLock};
 
-use super::{Candidate, Job, Whose, theirs, whose};
+use super::{Bytes, Candidate, Job, Whose, candidate, theirs, whose};
 
 /// A number behind a lock.
 trait Guarded: Default + Send + Sync + 'static {
@@ -148,17 +148,18 @@ impl Guarded for Bare {
     }
 }
 
+fn own<L: RawLock + ConstInit + 'static>(id: &'static str, whose: Whose) -> Candidate {
+    let bytes = || Bytes::of(size_of::<L>(), Some(size_of::<L::Slot>()));
+    candidate(id, whose, make::<Ours<L>>).taking(bytes)
+}
+
 /// `locks::Mutex` refuses the baseline, which is no lock.
 macro_rules! own {
     (baseline $id:ident $lock:ty) => {
         None
     };
     ($kind:ident $id:ident $lock:ty) => {
-        Some(Candidate {
-            id: concat!("locks/", stringify!($id)),
-            whose: whose!($kind),
-            make: make::<Ours<$lock>>,
-        })
+        Some(own::<$lock>(concat!("locks/", stringify!($id)), whose!($kind)))
     };
 }
 
@@ -169,20 +170,29 @@ macro_rules! ours {
 }
 
 fn candidates() -> Vec<Candidate> {
+    use mcslock::raw::{MutexNode, spins};
+    use spin::mutex::{SpinMutex, TicketMutex};
+    // Who waits in parking_lot's table has data of its thread there, whose size is not told.
     let peers = [
-        theirs("std::sync::Mutex", make::<std::sync::Mutex<u64>>),
-        theirs("parking_lot::Mutex", make::<parking_lot::Mutex<u64>>),
-        theirs("parking_lot::FairMutex", make::<parking_lot::FairMutex<u64>>),
-        theirs("spin::SpinMutex", make::<spin::mutex::SpinMutex<u64>>),
-        theirs("spin::TicketMutex", make::<spin::mutex::TicketMutex<u64>>),
-        theirs("mcslock::raw::Mutex", make::<mcslock::raw::spins::Mutex<u64>>),
+        theirs("std::sync::Mutex", make::<std::sync::Mutex<u64>>)
+            .taking(|| Bytes::of(size_of::<std::sync::Mutex<()>>(), Some(0))),
+        theirs("parking_lot::Mutex", make::<parking_lot::Mutex<u64>>)
+            .taking(|| Bytes::of(size_of::<parking_lot::Mutex<()>>(), None)),
+        theirs("parking_lot::FairMutex", make::<parking_lot::FairMutex<u64>>)
+            .taking(|| Bytes::of(size_of::<parking_lot::FairMutex<()>>(), None)),
+        theirs("spin::SpinMutex", make::<SpinMutex<u64>>)
+            .taking(|| Bytes::of(size_of::<SpinMutex<()>>(), Some(0))),
+        theirs("spin::TicketMutex", make::<TicketMutex<u64>>)
+            .taking(|| Bytes::of(size_of::<TicketMutex<()>>(), Some(0))),
+        theirs("mcslock::raw::Mutex", make::<spins::Mutex<u64>>)
+            .taking(|| Bytes::of(size_of::<spins::Mutex<()>>(), Some(size_of::<MutexNode>()))),
     ];
     locks::for_each_lock!(ours).chain(peers).collect()
 }
 
 pub(super) fn jobs() -> Vec<Job> {
     let mut alone = candidates();
-    alone.push(Candidate { id: "(loop)", whose: Whose::Nobody, make: make::<Bare> });
+    alone.push(candidate("(loop)", Whose::Nobody, make::<Bare>));
     let contended = Workload { critical_ns: 50, think_ns: 50, ..Workload::default() };
     vec![
         Job::alone("mutex", "lock, add one, unlock; nobody else there", alone),

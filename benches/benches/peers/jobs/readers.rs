@@ -5,9 +5,12 @@ use harness::memory::Shared;
 use harness::native::{Conditions, Experiment};
 use harness::unavailable::Unavailable;
 use harness::window::Work;
-use locks::{ConstInit, CpuBlocks, RawRwLock, RwBigReaderLock, RwPhaseFairLock, RwSpinLock};
+use locks::{
+    ConstInit, CpuBlocks, LinuxFutex, RawRwLock, RwBigReaderLock, RwFutexLock, RwPhaseFairLock,
+    RwSpinLock,
+};
 
-use super::{Candidate, Job, Whose, theirs};
+use super::{Bytes, Candidate, Job, Whose, candidate, theirs};
 
 /// The number one behind a lock.
 trait Readable: Send + Sync + 'static {
@@ -114,7 +117,8 @@ fn make<R: Readable>(conditions: &Conditions) -> Result<Experiment, Unavailable>
 }
 
 fn ours<L: RawRwLock + ConstInit + 'static>(id: &'static str) -> Candidate {
-    Candidate { id, whose: Whose::Ours, make: make::<Ours<L>> }
+    let bytes = || Bytes::of(size_of::<L>(), Some(size_of::<L::ReadSlot>()));
+    candidate(id, Whose::Ours, make::<Ours<L>>).taking(bytes)
 }
 
 /// Only some rows of the table have a reader's side: a new one needs a line here.
@@ -125,15 +129,19 @@ fn candidates() -> Vec<Candidate> {
         ours::<RwBigReaderLock<locks::TicketLock, CpuBlocks<4, 64, 128>, 32>>(
             "locks/rw_big_reader",
         ),
-        theirs("std::sync::RwLock", make::<std::sync::RwLock<u64>>),
-        theirs("parking_lot::RwLock", make::<parking_lot::RwLock<u64>>),
-        theirs("spin::RwLock", make::<spin::RwLock<u64>>),
+        ours::<RwFutexLock<LinuxFutex>>("locks/rw_futex"),
+        theirs("std::sync::RwLock", make::<std::sync::RwLock<u64>>)
+            .taking(|| Bytes::of(size_of::<std::sync::RwLock<()>>(), Some(0))),
+        theirs("parking_lot::RwLock", make::<parking_lot::RwLock<u64>>)
+            .taking(|| Bytes::of(size_of::<parking_lot::RwLock<()>>(), None)),
+        theirs("spin::RwLock", make::<spin::RwLock<u64>>)
+            .taking(|| Bytes::of(size_of::<spin::RwLock<()>>(), Some(0))),
     ]
 }
 
 pub(super) fn jobs() -> Vec<Job> {
     let mut alone = candidates();
-    alone.push(Candidate { id: "(loop)", whose: Whose::Nobody, make: make::<Bare> });
+    alone.push(candidate("(loop)", Whose::Nobody, make::<Bare>));
     vec![
         Job::alone("read", "enter as a reader, read, leave; nobody else there", alone),
         Job::together("read_together", "the same by all threads, no writer", 2, candidates()),

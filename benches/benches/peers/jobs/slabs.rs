@@ -5,7 +5,7 @@ use harness::native::{Conditions, Experiment};
 use harness::unavailable::Unavailable;
 use harness::window::Work;
 
-use super::{Candidate, Job, Whose, theirs};
+use super::{Bytes, Job, Whose, candidate, theirs};
 
 /// Values at a time.
 const VALUES: usize = 64;
@@ -126,9 +126,12 @@ fn make<S: Slabs>(conditions: &Conditions) -> Result<Experiment, Unavailable> {
 
 pub(super) fn jobs() -> Vec<Job> {
     let candidates = vec![
-        Candidate { id: "alloc_arena::Slab", whose: Whose::Ours, make: make::<Slab<u64, Heap>> },
-        theirs("slab::Slab", make::<slab::Slab<u64>>),
-        theirs("sharded_slab::Slab", make::<sharded_slab::Slab<u64>>),
+        candidate("alloc_arena::Slab", Whose::Ours, make::<Slab<u64, Heap>>)
+            .taking(|| Bytes::of(size_of::<Slab<u64, Heap>>(), None)),
+        theirs("slab::Slab", make::<slab::Slab<u64>>)
+            .taking(|| Bytes::of(size_of::<slab::Slab<u64>>(), None)),
+        theirs("sharded_slab::Slab", make::<sharded_slab::Slab<u64>>)
+            .taking(|| Bytes::of(size_of::<sharded_slab::Slab<u64>>(), None)),
     ];
     vec![Job::alone("slab", "remove the oldest of 64 values, insert another", candidates)]
 }
