@@ -66,6 +66,7 @@ impl Map for Numa {
 // length.
 unsafe impl Backing for Numa {
     const STAYS: bool = true;
+    const ALIGN: usize = Mapping::ALIGN;
     const MEMORY: Memory = Memory::Pages;
     const NUMA_BOUND: bool = PLAN.bind;
 
