@@ -155,7 +155,33 @@ pub(super) mod atomic {
     }
 }
 pub(super) mod cell {
-    pub(in super::super) use loom::cell::UnsafeCell;
+    /// Loom does not look at a cell that is dropped; here that is an access like a write, so what
+    /// is freed while another thread may still be inside is a race that it reports.
+    #[derive(Debug)]
+    pub(in super::super) struct UnsafeCell<T>(loom::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        #[track_caller]
+        pub(in super::super) fn new(value: T) -> Self {
+            Self(loom::cell::UnsafeCell::new(value))
+        }
+        #[track_caller]
+        pub(in super::super) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            self.0.with(read)
+        }
+        #[track_caller]
+        pub(in super::super) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            self.0.with_mut(write)
+        }
+    }
+
+    impl<T> Drop for UnsafeCell<T> {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                self.0.with_mut(|_| ());
+            }
+        }
+    }
 }
 std::thread_local! {
     /// Looks left in this execution before its remaining branches are no longer explored.

@@ -11,6 +11,34 @@ mod mpmc_segmented {
     use super::*;
     use crate::mpmc_segmented::MpmcSegmented;
 
+    /// Two threads read out a block of three, `own` and `others` elements, and one of them goes on to
+    /// push, first into the next block and then, if it got it, into this one again.
+    fn reader_pushes(name: &str, own: usize, others: usize, bound: Option<usize>) {
+        explore(name, 2, bound, move || {
+            type Segmented = MpmcSegmented<Element, 3>;
+            let queue: *mut Segmented = leaked();
+            // SAFETY: freed below, when the other thread has ended.
+            let shared: &'static Segmented = unsafe { &*queue };
+            let drops = Arc::new(AtomicUsize::new(0));
+            let push = |number| {
+                let element = Element { producer: 0, number, drops: Arc::clone(&drops) };
+                assert!(shared.try_push(element).is_ok());
+            };
+            (0..5).for_each(push);
+            let pop = |_| shared.try_pop().map(|element| element.number);
+            let reading =
+                loom::thread::spawn(move || (0..others).filter_map(pop).collect::<Vec<_>>());
+            let mut seen: Vec<usize> = (0..own).filter_map(pop).collect();
+            (5..8).for_each(push);
+            seen.extend(reading.join().unwrap());
+            // SAFETY: the other thread has ended.
+            drop(unsafe { Box::from_raw(queue) });
+            seen.sort_unstable();
+            assert_eq!(seen, [0, 1, 2], "the oldest, each once");
+            assert_eq!(drops.load(Ordering::Relaxed), 8, "each element is dropped once");
+        });
+    }
+
     /// Two threads read out a block of three, of which either may be the last to leave, while a
     /// third pushes into the next one and may get the block again.
     fn readers_leave(name: &str, wanted: [usize; 2], more: usize, bound: Option<usize>) {
@@ -52,6 +80,42 @@ mod mpmc_segmented {
     #[test]
     fn either_reader_is_the_last_to_leave() {
         readers_leave("mpmc_segmented 2 readers", [1, 1], 0, Some(3));
+    }
+
+    /// Blocks of one slot: each push links a block, each pop passes one on and frees it.
+    fn blocks_of_one(
+        name: &str,
+        producers: &'static [usize],
+        consumers: &'static [usize],
+        bound: Option<usize>,
+    ) {
+        let plan = Plan { capacity: 1, producers, consumers };
+        model::<MpmcSegmented<Element, 1>>(name, plan, bound);
+    }
+
+    #[test]
+    fn a_block_of_one_comes_back() {
+        blocks_of_one("mpmc_segmented 1P1C blocks of one", &[3], &[2], Some(3));
+    }
+
+    #[test]
+    fn two_producers_link_blocks_of_one() {
+        blocks_of_one("mpmc_segmented 2P1C blocks of one", &[1, 2], &[2], Some(1));
+    }
+
+    #[test]
+    fn two_consumers_free_blocks_of_one() {
+        blocks_of_one("mpmc_segmented 1P2C blocks of one", &[3], &[2, 1], Some(1));
+    }
+
+    #[test]
+    fn who_frees_a_block_uses_it_again() {
+        reader_pushes("mpmc_segmented 2 readers, one frees and pushes", 2, 1, Some(3));
+    }
+
+    #[test]
+    fn who_relieves_a_reader_uses_the_block_again() {
+        reader_pushes("mpmc_segmented 2 readers, one relieves and pushes", 1, 2, Some(3));
     }
 }
 
