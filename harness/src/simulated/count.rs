@@ -94,10 +94,10 @@ fn simulate(
     ops: u64,
 ) -> Result<[Sum; 2], Failure> {
     make_plain();
-    let mut session =
-        Simulation::on(machine).budget(Duration::from_secs(3600)).start().map_err(|error| {
-            Failure::Unavailable(Unavailable::because("not_simulated", error.to_string()))
-        })?;
+    let simulation = Simulation::on(machine).budget(Duration::from_secs(3600)).like_valgrind(true);
+    let mut session = simulation.start().map_err(|error| {
+        Failure::Unavailable(Unavailable::because("not_simulated", error.to_string()))
+    })?;
     let lost = || Failure::Broken("the simulated thread gave nothing back".into());
     let made = session.once(|| Counted::prepare(make, workload)).map_err(stopped)?;
     let mut counted = made.results.into_iter().next().ok_or_else(lost)??;
