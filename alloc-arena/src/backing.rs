@@ -13,15 +13,11 @@ use super::placement::Placement;
 /// - the region's bytes may be read and written through that pointer, by the owner of the backing
 ///   and by nobody else; the bytes need not be initialised;
 /// - it is no longer than `isize::MAX` bytes and does not wrap around the address space;
-/// - it begins at a multiple of [`ALIGN`](Self::ALIGN);
 /// - with [`STAYS`](Self::STAYS) all this also holds when the backing is moved; without it a moved
 ///   backing has its region, with its contents, at a fixed distance from itself.
 pub unsafe trait Backing {
     /// Whether the region stays where it is when the backing is moved.
     const STAYS: bool;
-    /// What the address of the region is a multiple of, a power of two. A bump arena spends a
-    /// comparison less on a block that is aligned to no more.
-    const ALIGN: usize = 1;
     /// Whose memory it is.
     const MEMORY: Memory;
     /// Whether a request for a NUMA node can be met.

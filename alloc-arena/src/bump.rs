@@ -1,11 +1,10 @@
 //! Bump arena: blocks are cut from the top of one region; all come back at once.
 //! # Algorithm
-//! `finger` is where the lowest block handed out so far begins, at first the region's end, counted
-//! from the region's start, so that it moves along with a buffer inside the arena. A block is cut by
+//! `finger` is the lowest address handed out so far, at first the region's end. A block is cut by
 //! lowering `finger` by the size and rounding down to the alignment; if that passes the region's
-//! start the arena is full and `finger` stays. `reset` puts `finger` back to the end. Where the
-//! backing promises that the region begins at a multiple of the alignment, the offset is rounded,
-//! which cannot pass the start, and otherwise the address. Blocks of no bytes get a made-up address.
+//! start the arena is full and `finger` stays. `reset` puts `finger` back to the end. The finger
+//! is kept relative to an origin: zero for backings that stay in place, the region's start for a
+//! buffer inside the arena, so that it moves along. Blocks of no bytes get a made-up address.
 //! # Why
 //! Against `null` it adds a load, a comparison and a store; it is what an allocation costs at
 //! least. Downwards, because rounding down needs one `and`, rounding up an addition that can
@@ -18,13 +17,12 @@
 //! | `Bump<Inline<65536>>` | 65664 | 64 | 1026 | its owner |
 //! | `Bump<Mmap>`, `<Huge>`, `<Numa>`, `<FirstTouch>` | 56 | 8 | 1 | its owner |
 //! # Cost
-//! A block of constant layout: 2 loads, 1 store, no RMW, 1 line besides the block's; 1 branch, and 1
-//! more where the backing promises less than the block's alignment.
+//! A block of constant layout: 2 loads, 1 store, 2 branches, no RMW, 1 line besides the block's.
 //! # Progress
 //! Wait-free; one thread at a time (`!Sync`).
 //! # Invariants
-//! - I1: `finger` ≤ bytes of the region.
-//! - I2: blocks handed out since the last reset lie in [start + `finger`, end) and do not overlap,
+//! - I1: start ≤ origin + `finger` ≤ end of the region.
+//! - I2: blocks handed out since the last reset lie in [origin + `finger`, end) and do not overlap,
 //!   because each is cut below all earlier ones.
 //! - I3: a reference into the arena borrows it, so while one is alive the arena is neither reset
 //!   nor moved nor dropped.
@@ -141,19 +139,24 @@ impl<'memory> Bump<Slice<'memory>> {
 impl<B: Backing> Bump<B> {
     /// Makes an empty arena over `backing`.
     pub fn new(backing: B) -> Self {
-        Self { finger: Cell::new(backing.region().len()), backing }
+        let arena = Self { finger: Cell::new(0), backing };
+        arena.raise();
+        arena
     }
 
+    /// What `finger` is relative to.
     #[inline(always)]
-    fn start(&self) -> NonNull<u8> {
-        self.backing.region().cast()
+    fn origin(&self) -> usize {
+        if B::STAYS { 0 } else { self.backing.region().addr().get() }
     }
 
-    /// Where the lowest block begins; the region's end before there is one.
-    #[inline(always)]
-    pub(crate) fn lowest(&self) -> NonNull<u8> {
-        // SAFETY: by I1 inside the region or its end.
-        unsafe { self.start().add(self.finger.get()) }
+    fn end(&self) -> usize {
+        let region = self.backing.region();
+        region.addr().get() + region.len()
+    }
+
+    fn raise(&self) {
+        self.finger.set(self.end() - self.origin());
     }
 
     /// Cuts a block; aligned, and for a layout of some bytes inside the region.
@@ -162,18 +165,20 @@ impl<B: Backing> Bump<B> {
         if layout.size() == 0 {
             return NonNull::new(ptr::without_provenance_mut(layout.align())).ok_or(AllocError);
         }
-        // What is rounded down is counted from there. By I1 the sum is an address of the region or
-        // its end.
-        let origin = if layout.align() <= B::ALIGN { 0 } else { self.start().addr().get() };
-        let finger = origin + self.finger.get();
-        self.finger.set(bump(origin, finger, layout).ok_or(AllocError)? - origin);
-        Ok(self.lowest())
+        let start = self.backing.region().cast::<u8>();
+        let origin = self.origin();
+        // By I1 the sum is an address of the region or its end.
+        let finger = origin.wrapping_add(self.finger.get());
+        let block = bump(start.addr().get(), finger, layout).ok_or(AllocError)?;
+        self.finger.set(block.wrapping_sub(origin));
+        // SAFETY: `block` is not below `start`, which is not null.
+        Ok(unsafe { NonNull::new_unchecked(start.as_ptr().with_addr(block)) })
     }
 
     /// Whether `block` was cut after all others that are out. It has some bytes.
     #[cfg(feature = "allocator-api2")]
     fn is_last(&self, block: NonNull<u8>) -> bool {
-        block == self.lowest()
+        block.addr().get() == self.origin().wrapping_add(self.finger.get())
     }
 
     /// Takes the last block back; others stay out.
@@ -202,12 +207,13 @@ impl<B: Backing> Bump<B> {
         if old.size() == 0 || new.size() == 0 || !self.is_last(block) {
             return None;
         }
-        let start = self.start();
+        let (start, origin) = (self.backing.region().cast::<u8>(), self.origin());
         // A block that shrinks stays within itself.
         let lowest = if new.size() < old.size() { block } else { start };
         let room = bump(lowest.addr().get(), block.addr().get() + old.size(), new)?;
-        self.finger.set(room - start.addr().get());
-        let room = self.lowest();
+        self.finger.set(room.wrapping_sub(origin));
+        // SAFETY: `room` is not below the region's start, which is not null.
+        let room = unsafe { NonNull::new_unchecked(start.as_ptr().with_addr(room)) };
         // SAFETY: both are as long and the arena's; all bytes between belonged to the block or to
         // nobody (I2).
         unsafe { block.copy_to(room, old.size().min(new.size())) };
@@ -292,10 +298,12 @@ impl<B: Backing> Bump<B> {
                 self.0.set(self.1);
             }
         }
+        let start = self.backing.region().cast::<MaybeUninit<u8>>();
         let lent = Lent(&self.finger, self.finger.get());
+        let left = self.origin().wrapping_add(lent.1) - start.addr().get();
         // The finger at the start: no byte is left until the drop of `lent`.
-        self.finger.set(0);
-        let rest = NonNull::slice_from_raw_parts(self.start().cast::<MaybeUninit<u8>>(), lent.1);
+        self.finger.set(start.addr().get().wrapping_sub(self.origin()));
+        let rest = NonNull::slice_from_raw_parts(start, left);
         // SAFETY: by I1 the bytes are the region's, by I2 no block that was handed out covers one of
         // them, and none is handed out until `lent` is dropped, after the inner arena.
         let rest = unsafe { &mut *rest.as_ptr() };
@@ -304,7 +312,7 @@ impl<B: Backing> Bump<B> {
 
     /// Takes every block back. Runs no destructors.
     pub fn reset(&mut self) {
-        self.finger.set(self.capacity());
+        self.raise();
     }
 
     /// Bytes of the region.
@@ -314,7 +322,7 @@ impl<B: Backing> Bump<B> {
 
     /// Bytes handed out, with what alignment cost.
     pub fn used(&self) -> usize {
-        self.capacity() - self.finger.get()
+        self.end() - self.origin() - self.finger.get()
     }
 
     /// Reports where the region lies now.

@@ -56,7 +56,6 @@ impl Map for FirstTouch {
 // length.
 unsafe impl Backing for FirstTouch {
     const STAYS: bool = true;
-    const ALIGN: usize = Mapping::ALIGN;
     const MEMORY: Memory = Memory::Pages;
     const NUMA_BOUND: bool = PLAN.bind;
 

@@ -82,11 +82,9 @@ impl Drop for Heap {
     }
 }
 
-// SAFETY: by I1 the block is allocated, aligned as `layout` asks, and the backing's alone, wherever
-// that stands.
+// SAFETY: by I1 the block is allocated and the backing's alone, wherever that stands.
 unsafe impl Backing for Heap {
     const STAYS: bool = true;
-    const ALIGN: usize = ALIGN;
     const MEMORY: Memory = Memory::Heap;
     const NUMA_BOUND: bool = false;
 

@@ -66,7 +66,6 @@ impl Map for Huge {
 // length.
 unsafe impl Backing for Huge {
     const STAYS: bool = true;
-    const ALIGN: usize = Mapping::ALIGN;
     const MEMORY: Memory = Memory::HugePages;
     const NUMA_BOUND: bool = PLAN.bind;
 

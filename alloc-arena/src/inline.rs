@@ -96,12 +96,10 @@ impl<const N: usize> Map for Inline<N> {
     }
 }
 
-// SAFETY: the bytes are inside the backing, whose owner owns them, and first in it, so aligned as it
-// is; the cell lets them be written while the backing is borrowed; by I1 the region is within the
-// array.
+// SAFETY: the bytes are inside the backing, whose owner owns them; the cell lets them be written
+// while the backing is borrowed; by I1 the region is within the array.
 unsafe impl<const N: usize> Backing for Inline<N> {
     const STAYS: bool = false;
-    const ALIGN: usize = align_of::<Self>();
     const MEMORY: Memory = Memory::Inside;
     const NUMA_BOUND: bool = false;
     const MOST_BYTES: Option<usize> = Some(N);

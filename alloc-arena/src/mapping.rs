@@ -55,9 +55,6 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The smallest page of Linux; regions begin with a page.
-    pub(crate) const ALIGN: usize = 4096;
-
     /// Maps at least `bytes` bytes.
     pub(crate) fn new(plan: Plan, bytes: usize, request: &Request) -> Result<Self, MapError> {
         if bytes == 0 {

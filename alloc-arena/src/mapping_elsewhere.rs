@@ -20,8 +20,6 @@ pub(crate) struct Plan {
 pub(crate) enum Mapping {}
 
 impl Mapping {
-    pub(crate) const ALIGN: usize = 1;
-
     pub(crate) fn new(_plan: Plan, _bytes: usize, _request: &Request) -> Result<Self, MapError> {
         Err(MapError::Unsupported)
     }

@@ -57,7 +57,6 @@ impl Map for Mmap {
 // length.
 unsafe impl Backing for Mmap {
     const STAYS: bool = true;
-    const ALIGN: usize = Mapping::ALIGN;
     const MEMORY: Memory = Memory::Pages;
     const NUMA_BOUND: bool = PLAN.bind;
 

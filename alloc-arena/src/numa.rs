@@ -66,7 +66,6 @@ impl Map for Numa {
 // length.
 unsafe impl Backing for Numa {
     const STAYS: bool = true;
-    const ALIGN: usize = Mapping::ALIGN;
     const MEMORY: Memory = Memory::Pages;
     const NUMA_BOUND: bool = PLAN.bind;
 

@@ -17,7 +17,7 @@ fn shapes_are_as_documented() {
     assert_eq!(shape::<NullArena>(), [4160, 64]);
     assert_eq!(shape::<Slice>(), [16, 8]);
     assert_eq!(shape::<Bump<Slice>>(), [24, 8]);
-    assert_eq!(shape::<TypedArena<u8, Slice>>(), [24 + 8, 8]);
+    assert_eq!(shape::<TypedArena<u8, Slice>>(), [24 + 16, 8]);
     assert_eq!(shape::<Slab<u8, Slice>>(), [16 + 24, 8]);
     assert_eq!(shape::<Inline<65536>>(), [65600, 64]);
     assert_eq!(shape::<Inline<100>>(), [128, 64]);
