@@ -202,11 +202,14 @@ impl<const N: usize, W> HotFields for PerCpuCounter<N, W> {
     const ALONE: bool = true;
 
     fn hot_fields(&self, visit: &mut dyn FnMut(HotField)) {
+        const BECAUSE: &str = "an add that the kernel interrupted goes to the word beside, mostly on \
+                               the same CPU: the line is there";
         let Self { rows, taken, way: _ } = self;
         for (cpu, row) in rows.iter().enumerate() {
             for (name, word) in ["words", "atomic words"].into_iter().zip(row) {
                 let word = HotField::of(name, word).nth(cpu).padded_in(row);
-                visit(word.written_by(Role::Nth("cpu", cpu)).read_by(Role::Many("readers")));
+                let word = word.written_by(Role::Nth("cpu", cpu)).read_by(Role::Many("readers"));
+                visit(word.one_line("row", BECAUSE));
             }
         }
         let word = HotField::of("taken", &**taken).padded_in(taken);
