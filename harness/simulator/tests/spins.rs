@@ -115,6 +115,14 @@ fn printed(output: &Output) -> String {
     text.lines().filter_map(|line| line.strip_prefix("# ")).collect::<Vec<_>>().join("\n")
 }
 
+/// Leaves out how long cores had waited in all when the first thread ended: of a wait that is under
+/// way then, a watched run may count it later.
+fn but_for_waits(run: &str) -> [&str; 3] {
+    let (total, window) = run.split_once(" window ").unwrap();
+    let (before, after) = window.split_once(" stall_ps: ").unwrap();
+    [total, before, after.split_once(',').unwrap().1]
+}
+
 /// Compares runs with skipping and without, in processes that differ in nothing else.
 fn compare(test: &str, sizes: &[Size], program: fn(usize) -> Program) {
     match child::part().as_deref() {
@@ -140,10 +148,10 @@ fn compare(test: &str, sizes: &[Size], program: fn(usize) -> Program) {
     }
     assert_eq!(with, without);
     let (watched, _) = watched.rsplit_once("\nskipped ").unwrap();
+    assert_eq!(watched.lines().count(), without.lines().count());
     for (watched, without) in watched.lines().zip(without.lines()) {
-        assert_eq!(watched, without, "watched");
+        assert_eq!(but_for_waits(watched), but_for_waits(without), "watched");
     }
-    assert_eq!(watched.len(), without.len());
 }
 
 macro_rules! programs {
