@@ -64,7 +64,7 @@ struct List {
 /// let pool = MutexPool::<_, 64>::new(Slice::new(&mut memory));
 /// let handle = pool.handle().unwrap();
 /// let block = handle.try_get().unwrap();
-/// assert!(pool.owns(block));
+/// assert_eq!(block.addr().get() % 64, 0);
 /// // SAFETY: got here, and not used any more.
 /// unsafe { handle.put(block) };
 /// ```

@@ -128,6 +128,7 @@ impl<T, const SLOTS: usize> Blocks<T, SLOTS> {
     }
 
     /// A block for the end of the list; `None` when the allocator refuses.
+    #[inline(never)]
     fn fresh(&self) -> Option<*mut OwnLines<T>> {
         // ORDERING: Acquire, E6 - nobody is in the block any more.
         let spare = self.spare.swap(ptr::null_mut(), Ordering::Acquire);
@@ -138,6 +139,7 @@ impl<T, const SLOTS: usize> Blocks<T, SLOTS> {
     ///
     /// # Safety
     /// The block is the caller's, and all accesses to it happened before.
+    #[inline(never)]
     unsafe fn recycle(&self, block: *mut OwnLines<T>) {
         // SAFETY: the caller's duty.
         unsafe { &mut *block }.renew();
@@ -188,6 +190,7 @@ impl<T, const SLOTS: usize> Blocks<T, SLOTS> {
 
     /// Links a block behind a full one, whose last position was claimed: `index` is behind that.
     #[cold]
+    #[inline(never)]
     fn link(&self, full: &Block<T>, index: usize, next: *mut OwnLines<T>) {
         // ORDERING: Release, E3, both - the block is as new, and seen where its positions are.
         self.tail.block.store(next, Ordering::Release);
@@ -235,6 +238,7 @@ impl<T, const SLOTS: usize> Blocks<T, SLOTS> {
 
     /// Passes on from a block whose last position was claimed: `index` is behind that.
     #[cold]
+    #[inline(never)]
     fn pass<R: Relax>(&self, used: &Block<T>, index: usize) {
         let mut relax = R::new();
         let next = loop {
@@ -298,6 +302,7 @@ impl<T, R: Relax, const SLOTS: usize> Claimed<'_, T, R, SLOTS> {
 
     /// Frees the block, unless a reader from slot `first` on is still in it: that one then does.
     #[cold]
+    #[inline(never)]
     fn free(&self, first: usize) {
         for offset in first..SLOTS - 1 {
             // SAFETY: who is on the way through the block keeps it (I4).

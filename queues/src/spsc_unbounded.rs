@@ -224,6 +224,7 @@ impl<T, const SLOTS: usize> SpscUnbounded<T, SLOTS> {
     /// # Safety
     /// The caller is the producer.
     #[cold]
+    #[inline(never)]
     unsafe fn fresh(&self) -> Option<*mut OwnLines<T>> {
         self.tail.cache.with_mut(|cache| {
             // SAFETY: by I1 the producer's alone.
