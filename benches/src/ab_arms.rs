@@ -39,7 +39,7 @@ pub(crate) struct ArmsArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
     /// Milliseconds of a window
-    #[arg(long, value_name = "MS", default_value = "5", value_parser = window, allow_hyphen_values = true)]
+    #[arg(long, value_name = "MS", default_value = "1", value_parser = window, allow_hyphen_values = true)]
     pub(crate) window: Duration,
     /// Seed of everything drawn at random
     #[arg(long, value_name = "S", default_value_t = 1)]

@@ -53,7 +53,7 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "P", default_value = "0.05", value_parser = alpha, allow_hyphen_values = true)]
     alpha: f64,
     /// Pairs of windows at the most
-    #[arg(long, value_name = "N", default_value = "96", value_parser = pairs, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "384", value_parser = pairs, allow_hyphen_values = true)]
     pairs: usize,
     /// Fresh processes for each look; 1 measures in one process, whose layout of memory is one of many
     #[arg(long, value_name = "N", default_value = "1", value_parser = processes, allow_hyphen_values = true)]
@@ -108,7 +108,8 @@ pub(crate) struct Measuring {
 }
 
 impl Measuring {
-    /// Measures `pairs` rounds of the variants at these positions, spread over the processes.
+    /// Measures `pairs` rounds of the variants at these positions, spread over the processes; fewer
+    /// when somebody interrupts.
     fn rounds(&mut self, at: &[usize], pairs: usize) -> Result<Vec<Windows>, Failure> {
         let mut all = Vec::new();
         for process in 0..self.processes {
@@ -124,16 +125,25 @@ impl Measuring {
             self.rounds += rounds.1;
             let windows = match self.processes {
                 1 => self.arms.here(at, rounds, &self.interrupted)?,
-                _ => self.arms.elsewhere(at, rounds, &mut self.random)?,
+                _ => match self.arms.elsewhere(at, rounds, &mut self.random) {
+                    // The signal went to that process too.
+                    Err(_) if self.interrupted.load(Ordering::Relaxed) => break,
+                    windows => windows?,
+                },
             };
             self.disturbed += windows.disturbed;
             self.windows += windows.ns_per_op.iter().map(|times| times.len() as u64).sum::<u64>();
             all.push(windows);
         }
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(Failure::Interrupted("interrupted before there was a verdict".into()));
-        }
         Ok(all)
+    }
+
+    /// Fails if somebody has interrupted; `kept` says what came of the pairs so far.
+    fn go_on(&self, kept: &str) -> Result<(), Failure> {
+        if !self.interrupted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(Failure::Interrupted(format!("interrupted before there was a verdict{kept}")))
     }
 }
 
@@ -157,6 +167,7 @@ impl Floor {
 
 fn floor(measuring: &mut Measuring, pairs: usize, seed: u64) -> Result<Floor, Failure> {
     let measured = measuring.rounds(&[0, 0], pairs)?;
+    measuring.go_on("")?;
     let of = |windows: &Windows| ratios(windows, 1, 0).map(f64::ln).collect::<Vec<_>>();
     let processes: Vec<Vec<f64>> = measured.iter().map(of).collect();
     let pairs = processes.iter().map(Vec::len).sum();
@@ -218,16 +229,18 @@ pub(crate) fn run(arguments: &AbArgs) -> Result<(), Failure> {
             }
         }
         had = upto;
-        if trial.look() {
+        if measuring.interrupted.load(Ordering::Relaxed) || trial.look() {
             break;
         }
     }
     if let Some(records) = &mut records {
-        for (arm, times) in times.iter().enumerate() {
+        for (arm, times) in times.iter().enumerate().filter(|(_, times)| !times.is_empty()) {
             let against_a = arm.checked_sub(1).and_then(|b| trial.estimate(b, seed));
             records.write(&measuring, (arm, times), against_a)?;
         }
     }
+    let kept = arguments.out.as_ref().map_or("", |_| "; what was measured is in the file");
+    measuring.go_on(kept)?;
     tell(&measuring, &trial, &times, &floor, arguments)
 }
 
@@ -341,7 +354,12 @@ fn tell(
     if inconclusive.is_empty() {
         return Ok(());
     }
-    let more = "more pairs (--pairs), longer windows (--window) or a quieter host tell more";
+    let more = if measuring.disturbed * 4 > measuring.windows {
+        "more pairs (--pairs), shorter windows (--window), which less disturbs, or a quieter host \
+         tell more"
+    } else {
+        "more pairs (--pairs), longer windows (--window) or a quieter host tell more"
+    };
     Err(Failure::Inconclusive(format!("inconclusive: {}; {more}", inconclusive.join(", "))))
 }
 

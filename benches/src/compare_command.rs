@@ -29,7 +29,7 @@ Points are paired by primitive, variant, workload, threads, placement, engine, m
 points that are in a file twice the last counts. Times measured on different hosts are not compared
 unless --allow-different-hosts says so. docs/compare.md has a recipe for CI.
 Exit codes: 0 no change or better, 1 a file cannot be read or written or holds no points, 2 usage,
-3 regression, 4 inconclusive (or points are only in OLD)";
+3 regression, 4 inconclusive (or points are only in OLD, or lines cannot be understood)";
 
 /// Rows that the terminal shows without --all.
 const ROWS: usize = 40;
@@ -63,7 +63,7 @@ pub(crate) struct CompareArgs {
     /// Compare times of different hosts, or of machines that are described differently
     #[arg(long)]
     allow_different_hosts: bool,
-    /// Points that are only in OLD do not matter
+    /// Points that are only in OLD do not matter, nor lines that cannot be understood
     #[arg(long)]
     ignore_missing: bool,
     /// Write JUnit XML here
@@ -88,6 +88,11 @@ pub(crate) fn run(arguments: &CompareArgs) -> Result<(), Failure> {
     let settings = settings(arguments)?;
     for out in [&arguments.junit, &arguments.markdown].into_iter().flatten() {
         refuse_inputs(out, arguments)?;
+    }
+    if arguments.junit.is_some() && arguments.junit == arguments.markdown {
+        return Err(Failure::Usage(
+            "--junit and --markdown are two files: name another one".into(),
+        ));
     }
     let comparison = compare(&arguments.old, &arguments.new, &settings)
         .map_err(|error| Failure::Failed(error.to_string()))?;

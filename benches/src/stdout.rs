@@ -2,14 +2,16 @@
 
 use std::io::{self, Write};
 
+use harness::report::escape;
+
 use crate::exit::Failure;
 
-/// Prints `text` and a line's end. A closed pipe is not an error: the reader has seen enough.
+/// Prints `text` and a line's end, control characters as marks. A closed pipe is not an error: the reader has seen enough.
 ///
 /// # Errors
 /// When standard output cannot be written for another reason.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let (mut out, text) = (io::stdout().lock(), escape::terminal(text));
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Failed(format!("cannot write to standard output: {error}")))
@@ -44,5 +46,5 @@ impl<W: Write> Write for UntilClosed<W> {
 
 /// Prints to standard error, where nothing can be done about a failure.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", escape::terminal(text));
 }

@@ -50,7 +50,7 @@ fn measured_already(path: &Path, header: &Run) -> Result<BTreeSet<String>, Failu
         Record::Point(_) => others += 1,
         Record::Lines(_) => {}
     };
-    let skipped = |Skipped { line, reason }| {
+    let skipped = |Skipped { line, reason, .. }| {
         note(&format!("note: {} line {line} skipped: {reason}", path.display()));
     };
     read(path, each, skipped)

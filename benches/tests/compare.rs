@@ -245,6 +245,40 @@ fn states_are_changes_too() {
 }
 
 #[test]
+fn files_of_thousands_of_commits_are_compared_and_told_in_few_lines() {
+    let runs = |shift: usize| -> Vec<Value> {
+        let of = |at: usize| {
+            let run = format!("r{at}");
+            let commit = format!("{:012x}", at + shift);
+            let mut point = point(&run, COUNTED, &counts(9.0));
+            point["seed"] = json!(at);
+            [header(&run, &[("commit", json!(commit))]), point]
+        };
+        (0..3000).flat_map(of).collect()
+    };
+    let said = Compared::of(&runs(0), &runs(1), &[]).says(0, &["3000 equal"]);
+    assert!(said.contains("2980 more differences between hosts and builds"), "{said}");
+    assert!(said.lines().count() < 40, "{said}");
+}
+
+#[test]
+fn figures_that_cannot_be_prove_nothing() {
+    let of =
+        |figure: Value| vec![header("r", &[]), point("r", TIMED, &json!({"ns_per_op": figure}))];
+    let good = of(json!({"value": 39.5, "low": 39.0, "high": 40.0}));
+    for bad in [
+        json!({"value": 0.0, "low": 39.0, "high": 39.5}),
+        json!({"value": -1.0, "low": -2.0, "high": 3.0}),
+        json!({"value": 30.0, "low": 50.0, "high": 10.0}),
+    ] {
+        Compared::of(&good, &of(bad.clone()), &[]).says(4, &["no such figure can be"]);
+        Compared::of(&of(bad), &good, &[]).says(4, &["no such figure can be"]);
+    }
+    let counted = |count: f64| vec![header("r", &[]), point("r", COUNTED, &counts(count))];
+    Compared::of(&counted(9.0), &counted(-5.0), &[]).says(4, &["no such figure can be"]);
+}
+
+#[test]
 fn damage_is_told_and_the_rest_is_compared() {
     let good = format!("{}\n{}\n", header("a", &[]), point("a", COUNTED, &counts(9.0)));
     let newer = good.replace("\"schema\":1", "\"schema\":7");
@@ -258,9 +292,17 @@ fn damage_is_told_and_the_rest_is_compared() {
         format!("{newer}{}", good.replace("\"run\":\"a\"", "\"run\":\"b\"")),
     ];
     for (at, case) in cases.iter().enumerate() {
-        Compared::texts(&good, case, &[]).says(0, &["skipped", "1 equal"]);
+        // Each line may have held a point, in either file.
+        let told = ["skipped", "1 equal", "of NEW not understood"];
+        Compared::texts(&good, case, &[]).says(4, &told);
+        Compared::texts(case, &good, &[]).says(4, &["skipped", "1 equal", "of OLD not understood"]);
+        Compared::texts(&good, case, &["--ignore-missing"]).says(0, &told);
         println!("case {at} holds");
     }
+    // Other programs' records hold none.
+    let other = format!("{good}{{\"record\":\"weather\\u001b[2J\"}}\n");
+    let said = Compared::texts(&good, &other, &[]).says(0, &["skipped: unknown kind", "1 equal"]);
+    assert!(!said.contains('\u{1b}'), "{said:?}");
     let marked = format!("\u{feff}{good}");
     let said = Compared::texts(&good, &marked, &[]).says(0, &["1 equal"]);
     assert!(!said.contains("skipped"), "a byte order mark hides nothing: {said}");
@@ -269,7 +311,7 @@ fn damage_is_told_and_the_rest_is_compared() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a"), &bytes).unwrap();
     let output = manycore_in(directory.path(), &["compare", "a", "a"]);
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(4));
     // The last of two measurements of a point counts.
     let twice = format!("{worse}{good}");
     Compared::texts(&good, &twice, &[]).says(0, &["1 equal", "measured again later"]);

@@ -219,6 +219,9 @@ pub struct Skipped {
     pub line: u64,
     /// What is wrong with it.
     pub reason: String,
+    /// Whether it may have held a point: it is damaged or of a newer schema, and not just of a kind
+    /// that this program does not know.
+    pub may_hold_a_point: bool,
 }
 
 /// The longest line that is read, in bytes.
@@ -240,7 +243,7 @@ pub fn read(
     let mut newer_runs = BTreeSet::new();
     lines(path, |line, bytes| match parse(bytes, &mut newer_runs) {
         Ok(record) => each(record),
-        Err(reason) => skipped(Skipped { line, reason }),
+        Err(unread) => skipped(unread.at(line)),
     })
 }
 
@@ -266,9 +269,30 @@ pub(crate) fn lines(path: &Path, mut each: impl FnMut(u64, &[u8])) -> io::Result
     Ok(())
 }
 
+/// What is wrong with a line.
+#[derive(Debug)]
+pub(crate) enum NotUnderstood {
+    /// It is damaged, or of a newer schema.
+    Damaged(String),
+    /// It is a whole record of a kind that is not known.
+    Other(String),
+}
+
+impl NotUnderstood {
+    /// Gives it the line's number.
+    pub(crate) fn at(self, line: u64) -> Skipped {
+        let may_hold_a_point = matches!(self, Self::Damaged(_));
+        let (Self::Damaged(reason) | Self::Other(reason)) = self;
+        Skipped { line, reason, may_hold_a_point }
+    }
+}
+
 /// Understands one line, or says what is wrong with it. `newer_runs` remembers the runs whose
 /// points are of a newer schema.
-pub(crate) fn parse(bytes: &[u8], newer_runs: &mut BTreeSet<String>) -> Result<Record, String> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    newer_runs: &mut BTreeSet<String>,
+) -> Result<Record, NotUnderstood> {
     // Most lines are whole points of this schema. What is not goes the long way, which tells why.
     if newer_runs.is_empty()
         && let Ok(point) = serde_json::from_slice::<Point>(bytes)
@@ -277,26 +301,31 @@ pub(crate) fn parse(bytes: &[u8], newer_runs: &mut BTreeSet<String>) -> Result<R
     {
         return Ok(Record::Point(Box::new(point)));
     }
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("not a whole record: {error}"))?;
+    // Without its end, so that a line that was cut short is told as one.
+    let value: Value = serde_json::from_slice(bytes.trim_ascii_end())
+        .map_err(|error| NotUnderstood::Damaged(format!("not a whole record: {error}")))?;
     let schema = value.get("schema").and_then(Value::as_u64).unwrap_or(SCHEMA);
     let run = value.get("run").and_then(Value::as_str).unwrap_or_default();
     if schema > SCHEMA {
         newer_runs.insert(run.into());
-        return Err(format!("schema {schema} is newer than {SCHEMA}, which this program reads"));
+        let reason = format!("schema {schema} is newer than {SCHEMA}, which this program reads");
+        return Err(NotUnderstood::Damaged(reason));
     }
     if newer_runs.contains(run) {
-        return Err(format!("belongs to the run {run} of a newer schema"));
+        return Err(NotUnderstood::Damaged(format!("belongs to the run {run} of a newer schema")));
     }
     let record = value.get("record").and_then(Value::as_str).map(str::to_owned);
     let parsed = match record.as_deref() {
         Some("run") => serde_json::from_value(value).map(|run| Record::Run(Box::new(run))),
         Some("point") => serde_json::from_value(value).map(|point| Record::Point(Box::new(point))),
         Some("lines") => serde_json::from_value(value).map(|lines| Record::Lines(Box::new(lines))),
-        Some(other) => return Err(format!("unknown kind of record `{other}`")),
-        None => return Err("no kind of record".into()),
+        Some(other) => {
+            let other: String = other.chars().flat_map(char::escape_debug).collect();
+            return Err(NotUnderstood::Other(format!("unknown kind of record `{other}`")));
+        }
+        None => return Err(NotUnderstood::Damaged("no kind of record".into())),
     };
-    parsed.map_err(|error| error.to_string())
+    parsed.map_err(|error| NotUnderstood::Damaged(error.to_string()))
 }
 
 /// A file of records that is only ever added to.

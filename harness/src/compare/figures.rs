@@ -29,6 +29,18 @@ impl Figure {
         let end = |end: Option<f64>| end.filter(|_| interval).unwrap_or(value);
         Self { value, low: end(low), high: end(high), interval }
     }
+
+    /// Widens the interval by what the clock cannot tell apart.
+    pub(super) fn widened(self, resolution: f64) -> Self {
+        let half = resolution / 2.0;
+        Self { low: (self.low - half).max(0.0), high: self.high + half, ..self }
+    }
+
+    /// Whether a measurement can have given it: all that is compared is a number of something, and
+    /// lies in its interval.
+    pub(super) fn is_sound(self) -> bool {
+        0.0 <= self.low && self.low <= self.value && self.value <= self.high
+    }
 }
 
 /// What a point has of the metrics that are compared, by position in [`RULES`], sorted by it; `None`

@@ -153,6 +153,10 @@ pub(super) fn pair(
             How::Timed(_) => barriers.counts || barriers.machine,
         };
         let judged = match (before, after) {
+            (Some(a), Some(b)) if !(a.is_sound() && b.is_sound()) => Judged::because(
+                Verdict::Inconclusive,
+                "no such figure can be: the record is damaged",
+            ),
             (Some(a), Some(b)) if a == b => Judged::from(Verdict::Equal),
             (Some(_), Some(_)) if barred => {
                 findings.refused += 1;
@@ -165,7 +169,8 @@ pub(super) fn pair(
                 }
                 How::Timed(better) => {
                     findings.tests += 1;
-                    time(a, b, better, repeat, noisy, settings)
+                    let finest = if is_of_a_histogram(rule.metric) { WHOLE_NS } else { 0.0 };
+                    time((a, b, finest), better, repeat, noisy, settings)
                 }
             },
             // A figure that only one program knows is no change; one that could not be had is.
@@ -180,6 +185,13 @@ pub(super) fn pair(
         }
     }
     findings
+}
+
+/// Histograms hold whole nanoseconds: what is told as 5 is anything from 4.5 to 5.5.
+const WHOLE_NS: f64 = 1.0;
+
+fn is_of_a_histogram(metric: &str) -> bool {
+    ["acquire_ns.", "handoff_ns.", "latency_ns."].iter().any(|family| metric.starts_with(family))
 }
 
 struct Judged {
@@ -233,25 +245,41 @@ fn band(old: Figure, new: Figure, better: Better, factor: f64) -> Judged {
     Judged::because(worse, format!("simulated, beyond the model's factor of {factor}"))
 }
 
-/// Times: the test of the ratio of two medians on a logarithmic scale, from their intervals. The
-/// p that comes back is corrected for the other tests later.
+/// Times of which one may be nothing at all: there is no ratio.
+fn near_zero(old: Figure, new: Figure, better: Better, finest: f64) -> Judged {
+    let worse = worse_if((new.value > old.value) == (better == Better::Less));
+    if (old.value - new.value).abs() <= finest {
+        Judged::from(Verdict::Equal)
+    } else if old.high < new.low || new.high < old.low {
+        Judged::because(worse, format!("one is below the {finest} ns that are told apart"))
+    } else {
+        Judged::because(Verdict::Inconclusive, "near 0, where no ratio can be told")
+    }
+}
+
+/// Times: the test of the ratio of two medians on a logarithmic scale, from their intervals, each
+/// as wide at least as what is not told apart. The p that comes back is corrected for the other tests later.
 fn time(
-    old: Figure,
-    new: Figure,
+    (old, new, finest): (Figure, Figure, f64),
     better: Better,
     repeat: u64,
     noisy: Option<&'static str>,
     settings: &Settings,
 ) -> Judged {
     let unclear = |why: Cow<'static, str>| Judged::because(Verdict::Inconclusive, why);
-    if old.low <= 0.0 || new.low <= 0.0 {
-        return unclear("not above 0: no ratio can be told".into());
-    }
     if !old.interval || !new.interval {
         return unclear("without intervals".into());
     }
     if repeat < 2 {
         return unclear("one repetition has no spread".into());
+    }
+    let (old, new) = (old.widened(finest), new.widened(finest));
+    if old.low <= 0.0 || new.low <= 0.0 {
+        return match noisy {
+            _ if finest == 0.0 => unclear("not above 0: no ratio can be told".into()),
+            Some(noisy) => unclear(noisy.into()),
+            None => near_zero(old, new, better, finest),
+        };
     }
     let freedom = (repeat - 1) as f64;
     // The bootstrap's interval of a normal median is as wide as 2 × 1.96 standard errors.

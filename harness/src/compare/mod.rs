@@ -128,10 +128,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Gives the verdict in sum. Points that the newer file lacks leave it open, unless
-    /// `ignore_missing`.
+    /// Gives the verdict in sum. Points that the newer file lacks leave it open, and so do lines of
+    /// either file that may have held some, unless `ignore_missing`.
     pub fn verdict(&self, ignore_missing: bool) -> Verdict {
-        let lost = self.only_old.points > 0 && !ignore_missing;
+        let damaged = self.old.lost_lines + self.new.lost_lines > 0;
+        let lost = (damaged || self.only_old.points > 0) && !ignore_missing;
         if self.tally.regressed > 0 {
             Verdict::Regressed
         } else if self.tally.inconclusive > 0 || lost || self.tally.pairs() == 0 {

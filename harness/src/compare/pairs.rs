@@ -1,8 +1,8 @@
 //! Pairs points of the newer file with those of the older one.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::figures::{Figures, Place, Store};
 use super::judge::{self, Barriers, Finding, Findings, Settings, Side, Verdict};
@@ -19,6 +19,9 @@ const EQUAL_KEPT: u64 = 20_000;
 const OTHERS_KEPT: u64 = 200_000;
 /// So many points that only one file has are kept by name.
 const ALONE_KEPT: usize = 20_000;
+
+/// So many notes of hosts and builds that differ are told.
+const NOTES_KEPT: usize = 20;
 
 /// No position in a table.
 const NONE: u32 = u32::MAX;
@@ -132,6 +135,7 @@ pub(super) struct Pairing<'a> {
     at: HashMap<(Identity, u64), u32>,
     barriers: HashMap<(u32, u32), Barriers>,
     notes: Vec<String>,
+    noted: HashSet<String>,
 }
 
 impl<'a> Pairing<'a> {
@@ -150,6 +154,7 @@ impl<'a> Pairing<'a> {
             at: HashMap::new(),
             barriers: HashMap::new(),
             notes: Vec::new(),
+            noted: HashSet::new(),
         }
     }
 
@@ -204,7 +209,7 @@ impl<'a> Pairing<'a> {
             let allowed = self.settings.allow_different_hosts;
             let (barriers, notes) = barriers(old, origin.map(|(_, origin)| origin), allowed);
             for note in notes {
-                if !self.notes.contains(&note) {
+                if self.noted.insert(note.clone()) && self.noted.len() <= NOTES_KEPT {
                     self.notes.push(note);
                 }
             }
@@ -226,6 +231,10 @@ impl<'a> Pairing<'a> {
 
     /// Corrects for the number of tests, and gives the comparison.
     pub(super) fn finish(mut self, old: Input, new: Input) -> Comparison {
+        if self.noted.len() > NOTES_KEPT {
+            let more = self.noted.len() - NOTES_KEPT;
+            self.notes.push(format!("{more} more differences between hosts and builds"));
+        }
         let tests = self.outcomes.iter().map(|outcome| u64::from(outcome.tests)).sum();
         self.correct(tests);
         let mut comparison = Comparison {

@@ -29,10 +29,12 @@ pub struct Input {
     pub skipped: Vec<Skipped>,
     /// How many lines were not understood.
     pub skipped_lines: u64,
+    /// Those of them that may have held points.
+    pub lost_lines: u64,
 }
 
 /// What a run header says of where its points were measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     host: Map<String, Value>,
     machine: Option<Value>,
@@ -54,6 +56,8 @@ pub(super) struct Reader {
     pub(super) input: Input,
     /// The different origins of its runs.
     pub(super) origins: Vec<Origin>,
+    /// Where origins of the same hash stand.
+    known: HashMap<u64, Vec<u32>>,
     by_run: HashMap<String, u32>,
     /// The run that was asked for last: points of a run stand together.
     last: (String, Option<u32>),
@@ -82,10 +86,12 @@ impl Reader {
             replaced: 0,
             skipped: Vec::new(),
             skipped_lines: 0,
+            lost_lines: 0,
         };
         let mut reader = Self {
             input,
             origins: Vec::new(),
+            known: HashMap::new(),
             by_run: HashMap::new(),
             last: (String::new(), None),
         };
@@ -128,10 +134,12 @@ impl Reader {
                 self.point(&Light::of(&point, figures), each);
             }
             Ok(Record::Lines(_)) => {}
-            Err(reason) => {
+            Err(unread) => {
+                let skipped: Skipped = unread.at(line);
                 self.input.skipped_lines += 1;
+                self.input.lost_lines += u64::from(skipped.may_hold_a_point);
                 if self.input.skipped.len() < SKIPPED_LISTED {
-                    self.input.skipped.push(Skipped { line, reason });
+                    self.input.skipped.push(skipped);
                 }
             }
         }
@@ -152,11 +160,16 @@ impl Reader {
     fn run(&mut self, mut run: Run) {
         run.host.remove("date");
         let origin = Origin::new(run.host, run.other.remove("machine"));
-        let at = self.origins.iter().position(|known| *known == origin).unwrap_or_else(|| {
+        let mut hasher = DefaultHasher::new();
+        origin.hash(&mut hasher);
+        let alike = self.known.entry(hasher.finish()).or_default();
+        let known = alike.iter().copied().find(|&at| self.origins[at as usize] == origin);
+        let at = known.unwrap_or_else(|| {
+            alike.push(self.origins.len() as u32);
             self.origins.push(origin);
-            self.origins.len() - 1
+            self.origins.len() as u32 - 1
         });
-        self.by_run.insert(run.run, at as u32);
+        self.by_run.insert(run.run, at);
         self.last = (String::new(), None);
     }
 }

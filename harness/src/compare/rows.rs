@@ -114,6 +114,11 @@ pub fn sentence(comparison: &Comparison, ignore_missing: bool) -> String {
             parts.push(format!("{} only in {file}", alone.points));
         }
     }
+    for (input, file) in [(&comparison.old, "OLD"), (&comparison.new, "NEW")] {
+        if input.lost_lines > 0 {
+            parts.push(format!("{} of {file} not understood", plural(input.lost_lines, "line")));
+        }
+    }
     let pairs = plural(comparison.tally.pairs(), "pair");
     format!("{}: {pairs} of points: {}", verdict.word(), parts.join(", "))
 }
@@ -135,7 +140,7 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
                 "{path}: {points} measured again later in the file; the last counts"
             ));
         }
-        for Skipped { line, reason } in &input.skipped {
+        for Skipped { line, reason, .. } in &input.skipped {
             notes.push(format!("{path} line {line} skipped: {reason}"));
         }
         let more = input.skipped_lines - input.skipped.len() as u64;

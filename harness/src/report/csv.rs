@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::records::{self, Metric, Point, Record, Skipped};
+use crate::records::{self, Metric, Point, Record};
 use crate::report::error::ReportError;
 use crate::report::escape::Csv;
 use crate::report::model::told;
@@ -66,9 +66,9 @@ impl Columns {
                     Ok(Record::Run(_)) => runs += 1,
                     Ok(Record::Lines(_)) => {}
                     Ok(Record::Point(point)) => columns.add(&Names::from(&*point)),
-                    Err(reason) => {
+                    Err(unread) => {
                         lines += 1;
-                        first.get_or_insert_with(|| (Skipped { line, reason }, path.clone()));
+                        first.get_or_insert_with(|| (unread.at(line), path.clone()));
                     }
                 }
             };

@@ -1,5 +1,6 @@
 //! Strings of records in other languages: nothing that a record says is markup.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 /// Shows a string in HTML, in text as in quoted attributes.
@@ -95,6 +96,14 @@ fn is_formula(cell: &str) -> bool {
     };
     let number = cell.parse::<f64>().is_ok_and(f64::is_finite);
     !number && (starts(cell.trim_start()) || cell.starts_with(['\t', '\r', '\n']))
+}
+
+/// Gives text as a terminal may show it: names from files do nothing to it.
+pub fn terminal(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| visible(c) == c) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(visible).collect())
 }
 
 /// Control characters, and those that turn the direction of text around, are shown as a mark.

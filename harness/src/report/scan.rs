@@ -159,7 +159,7 @@ impl Scanner {
                 self.point(Kept { input, line, header, key, bytes: Vec::new() }, bytes);
             }
             Ok(Record::Lines(lines)) => self.watched(input, *lines),
-            Err(reason) => self.skip(input, Skipped { line, reason }),
+            Err(unread) => self.skip(input, unread.at(line)),
         }
     }
 
@@ -286,7 +286,7 @@ impl Scanner {
                     points.push(Found { input: kept.input, header: kept.header, point: *point });
                 }
                 Ok(Record::Run(_) | Record::Lines(_)) => {}
-                Err(reason) => self.skip(kept.input, Skipped { line: kept.line, reason }),
+                Err(unread) => self.skip(kept.input, unread.at(kept.line)),
             }
         }
         if points.is_empty() && self.lines.is_empty() {

@@ -53,6 +53,26 @@ fn times_are_told_by_their_intervals_and_the_margin() {
 }
 
 #[test]
+fn latencies_are_whole_nanoseconds() {
+    let of = |value, ends| side("latency_ns.p50", value, Some(ends));
+    let settings = Settings::default();
+    let judged = |old: &Side, new: &Side| judged("native", old, new, &settings);
+    let (five, six) = (of(5.0, (5.0, 5.0)), of(6.0, (6.0, 6.0)));
+    assert_eq!(judged(&five, &six), Verdict::Inconclusive);
+    assert_eq!(judged(&six, &five), Verdict::Inconclusive);
+    assert_eq!(judged(&five, &of(500.0, (500.0, 500.0))), Verdict::Regressed);
+    // Nothing at all is a time too.
+    let nothing = of(0.0, (0.0, 0.0));
+    let one = of(1.0, (1.0, 1.0));
+    assert_eq!(judged(&nothing, &one), Verdict::Equal);
+    assert_eq!(judged(&nothing, &of(2.0, (0.0, 9.0))), Verdict::Inconclusive);
+    assert_eq!(judged(&nothing, &of(50.0, (48.0, 52.0))), Verdict::Regressed);
+    assert_eq!(judged(&of(50.0, (48.0, 52.0)), &nothing), Verdict::Improved);
+    let noisy = Side { status: Status::Noisy, ..of(50.0, (48.0, 52.0)) };
+    assert_eq!(judged(&nothing, &noisy), Verdict::Inconclusive);
+}
+
+#[test]
 fn more_fairness_is_better() {
     let of = |value| side("fairness_jain", value, Some((value, value)));
     let settings = Settings::default();
