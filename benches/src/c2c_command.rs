@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,7 +35,7 @@ Examples:
       two ways to hand a line over, lines at home on either side
   manycore c2c --pairs 500
       some of the pairs of a big machine, spread over all distances
-  manycore c2c --engine simulated --machine xeon-8280-2s --pairs 200
+  manycore c2c --engine simulated --machine xeon-8375c-2s --pairs 200
 
 Two CPUs at a time hand a line to each other, nobody else does anything (docs/c2c.md).
 Exit codes: 0 done, 1 failed, 2 usage, 5 there are no two CPUs, 130 interrupted (records are kept)";
@@ -231,6 +231,11 @@ pub(crate) fn run(arguments: &C2cArgs) -> Result<(), Failure> {
     let most = arguments.pairs.unwrap_or(PAIRS[usize::from(ground.target.is_some())]);
     let pairs = c2c::pairs(&ground.places, most);
     let all = ground.places.len() * (ground.places.len() - 1) / 2;
+    if let Some(file) = &arguments.svg {
+        // What cannot be written is told before minutes are spent.
+        let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(file);
+        open.map_err(|error| cannot_write(file, &error))?;
+    }
     let mut svg = None;
     for settings in settings(arguments) {
         let cells = measured(&ground, &pairs, &settings, arguments, &interrupted)?;
@@ -250,9 +255,7 @@ pub(crate) fn run(arguments: &C2cArgs) -> Result<(), Failure> {
         if arguments.json { note(&text) } else { stdout::print(&text)? }
     }
     if let (Some(file), Some(svg)) = (&arguments.svg, svg) {
-        fs::write(file, svg).map_err(|error| {
-            Failure::Failed(format!("cannot write {}: {error}", file.display()))
-        })?;
+        fs::write(file, svg).map_err(|error| cannot_write(file, &error))?;
     }
     if let Some(file) = &written.file {
         note(&format!("records in {}", file.path().display()));
@@ -275,8 +278,17 @@ fn settings(arguments: &C2cArgs) -> Vec<Settings> {
         repeat: if simulated { 1 } else { arguments.repeat.map_or(REPEAT, |repeat| repeat as u64) },
         seed: arguments.seed,
     };
-    let shapes = arguments.shape.iter();
-    shapes.flat_map(|&shape| arguments.home.iter().map(move |&home| with(shape, home))).collect()
+    let mut both: Vec<(ShapeName, HomeName)> = Vec::new();
+    for &shape in &arguments.shape {
+        both.extend(arguments.home.iter().map(|&home| (shape, home)));
+    }
+    // What is named twice is measured once.
+    let first = |at: usize| !both[..at].contains(&both[at]);
+    (0..both.len()).filter(|&at| first(at)).map(|at| with(both[at].0, both[at].1)).collect()
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", file.display()))
 }
 
 fn measured(

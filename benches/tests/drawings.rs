@@ -111,7 +111,7 @@ fn archives_are_read_as_they_are() {
     fs::write(here.join("cut.tar.gz"), &packed[..packed.len() - 9]).unwrap();
     refused(here, &["topology", "--root", "cut.tar.gz"], 1, &["cut.tar.gz", "copy it again"]);
     fs::write(here.join("text.tar.gz"), "no archive").unwrap();
-    refused(here, &["topology", "--root", "text.tar.gz"], 1, &["text.tar.gz", "tar czf"]);
+    refused(here, &["topology", "--root", "text.tar.gz"], 1, &["text.tar.gz", "save-topology"]);
     refused(here, &["topology", "--root", "/dev/null"], 1, &["/dev/null", "neither"]);
 }
 

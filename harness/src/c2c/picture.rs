@@ -94,7 +94,12 @@ impl Matrix {
         let count = self.cpus.len().max(1);
         let size = (640.0 / count as f64).clamp(5.0, 40.0);
         let (left, top) = (40.0, 50.0);
-        let (width, height) = (left + size * count as f64 + 20.0, top + size * count as f64 + 50.0);
+        let (least, most) = (short(self.least), short(self.most));
+        let legend = format!("one way, from {least} ns (light) to {most} ns (dark)");
+        // Letters are as wide as half their height and a little more.
+        let wide = |text: &str, font: f64| 0.58 * font * text.chars().count() as f64;
+        let inside = (size * count as f64).max(wide(title, 14.0)).max(wide(&legend, 11.0));
+        let (width, height) = (left + inside + 20.0, top + size * count as f64 + 50.0);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
              width=\"{width:.0}\" height=\"{height:.0}\" font-family=\"sans-serif\" font-size=\"11\">\n\
@@ -131,12 +136,8 @@ impl Matrix {
                 );
             }
         }
-        let (least, most) = (short(self.least), short(self.most));
-        let _ = writeln!(
-            svg,
-            "<text x=\"{left}\" y=\"{:.0}\">one way, from {least} ns (light) to {most} ns (dark)</text>\n</svg>",
-            height - 20.0
-        );
+        let _ =
+            writeln!(svg, "<text x=\"{left}\" y=\"{:.0}\">{legend}</text>\n</svg>", height - 20.0);
         svg
     }
 
@@ -180,5 +181,10 @@ mod tests {
         assert_eq!(svg.matches("<rect x=").count(), 20 * 19);
         assert!(svg.contains("&lt;b&gt; &amp; co"));
         assert!(svg.contains("#fff0be") && svg.contains("#14286e"));
+        let width = |svg: &str| -> f64 {
+            svg.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        let title = "core to core, one line by compare-and-swap: 1 of 1 pairs";
+        assert!(width(&Matrix::new(&cells(2)).svg(title)) > 400.0, "titles of small matrices fit");
     }
 }

@@ -77,7 +77,9 @@ pub(super) fn quota(on: &Subject) -> Looked {
     };
     let usable = on.topology.usable().len();
     let seen = format!("a quota of {} CPUs ({}) for {usable} in use", quota.cpus, quota.file);
-    let lift = format!("echo max | sudo tee {}", quota.file);
+    let without = if quota.file.ends_with("cpu.cfs_quota_us") { "-1" } else { "max" };
+    let file = quota.file.replace('\'', "'\\''");
+    let lift = format!("echo {without} | sudo tee '{file}'");
     // No more threads are measured than fit into it, unless somebody insists. Where threads are
     // stopped all the same, the check of throttling and each point tell.
     Ok(match quota.cpus as usize {

@@ -35,7 +35,9 @@ impl<'a> Subject<'a> {
         live: Result<Live, Unavailable>,
     ) -> Result<Self, Unavailable> {
         let tree = Tree::open(root).map_err(|error| {
-            Unavailable::because("not_readable", format!("{}: {error}", root.display()))
+            let (root, is_file) = (root.display(), root.is_file());
+            let remedy = if is_file { "; unpack it, and name the directory" } else { "" };
+            Unavailable::because("not_readable", format!("{root}: {error}{remedy}"))
         })?;
         Ok(Self { tree, topology, live })
     }

@@ -116,6 +116,17 @@ const CASES: &[Case] = &[
     ("quota", &[("sys/fs/cgroup/job/cpu.max", "50000 100000\n")], Unfit, &["0.5 CPUs", "echo max"]),
     ("quota", &[("sys/fs/cgroup/job/cpu.max", "400000 100000\n")], Warn, &["4 CPUs"]),
     (
+        "quota",
+        &[
+            ("proc/self/cgroup", "1:cpu,cpuacct:/its job\n"),
+            ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
+            ("sys/fs/cgroup/cpu/its job/cpu.cfs_quota_us", "150000\n"),
+            ("sys/fs/cgroup/cpu/its job/cpu.cfs_period_us", "100000\n"),
+        ],
+        Warn,
+        &["1.5 CPUs", "echo -1 | sudo tee '/sys/fs/cgroup/cpu/its job/cpu.cfs_quota_us'"],
+    ),
+    (
         "throttling",
         &[
             ("sys/fs/cgroup/job/cpu.max", "150000 100000\n"),

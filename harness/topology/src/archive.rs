@@ -59,7 +59,7 @@ pub enum ArchiveProblem {
 
 impl fmt::Display for ArchiveProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const MAKE: &str = "give a directory, or an archive made by `tar czf`";
+        const MAKE: &str = "give a directory, or an archive made by scripts/save-topology.sh";
         match self {
             ArchiveProblem::Empty => write!(f, "the file is empty; {MAKE}"),
             ArchiveProblem::NoArchive { looks_like: Some(what) } => {

@@ -116,6 +116,12 @@ impl Reader<'_> {
         })
     }
 
+    /// The file of a relation to speak of: the best that is there.
+    fn leaf<'l>(&self, cpu: u32, leaves: &[&'l str]) -> &'l str {
+        let is_there = |leaf: &&&str| self.tree.value(&topology_path(cpu, leaf)).is_some();
+        leaves.iter().find(is_there).unwrap_or(&leaves[0])
+    }
+
     fn packages(&self) -> Vec<Package> {
         let mut by_id: BTreeMap<u32, CpuSet> = BTreeMap::new();
         let mut nameless = Vec::new();
@@ -163,7 +169,7 @@ impl Reader<'_> {
                 brief(cpus),
                 brief(&siblings)
             );
-            let path = topology_path(first, "package_cpus_list");
+            let path = topology_path(first, self.leaf(first, &PACKAGE));
             self.tree.note(FindingKind::Contradictory, &path, message);
         }
     }
@@ -177,7 +183,7 @@ impl Reader<'_> {
             let siblings = self.siblings(cpu, &CORE);
             if taken.contains(cpu) {
                 let core = cores.iter().find(|core| core.cpus.contains(cpu));
-                self.check(cpu, CORE[0], siblings.as_ref(), core.map(|core| &core.cpus));
+                self.check(cpu, &CORE, siblings.as_ref(), core.map(|core| &core.cpus));
                 continue;
             }
             let (core_id, package) = (self.id(cpu, "core_id"), package_of(cpu));
@@ -209,14 +215,15 @@ impl Reader<'_> {
     }
 
     /// Compares a CPU's own view of its group with that of the sibling which came first.
-    fn check(&self, cpu: u32, leaf: &str, own: Option<&CpuSet>, believed: Option<&CpuSet>) {
+    fn check(&self, cpu: u32, leaves: &[&str], own: Option<&CpuSet>, believed: Option<&CpuSet>) {
         let Some(believed) = believed.filter(|believed| own != Some(believed)) else { return };
         let message = format!(
             "differs from the siblings of CPU {}, which are believed: {}",
             believed.first().unwrap_or(cpu),
             brief(believed)
         );
-        self.tree.note(FindingKind::Contradictory, &topology_path(cpu, leaf), message);
+        let path = topology_path(cpu, self.leaf(cpu, leaves));
+        self.tree.note(FindingKind::Contradictory, &path, message);
     }
 
     /// Groups by `<name>_cpus` where `<name>_id` is known. `None` where no CPU has one.
@@ -233,7 +240,7 @@ impl Reader<'_> {
             let siblings = self.siblings(cpu, &[&leaf]);
             if taken.contains(cpu) {
                 let group = groups.iter().find(|group| group.cpus.contains(cpu));
-                self.check(cpu, &leaf, siblings.as_ref(), group.map(|group| &group.cpus));
+                self.check(cpu, &[&leaf], siblings.as_ref(), group.map(|group| &group.cpus));
             } else if let Some(siblings) = siblings {
                 let cpus = siblings.difference(&taken);
                 taken = taken.union(&cpus);

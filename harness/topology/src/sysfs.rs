@@ -263,7 +263,8 @@ impl Tree {
         }
         *links += 1;
         if *links > MOST_LINKS {
-            return Err(self.escapes(path, "symbolic links in a circle; not followed"));
+            return Err(self
+                .escapes(path, "symbolic links in a circle, or too many in a row; not followed"));
         }
         let target = self.files.target(&next).map_err(|error| self.failed(path, &error))?;
         self.walk(at, &target, path, links)

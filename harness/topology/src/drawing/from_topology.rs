@@ -61,7 +61,7 @@ impl Topology {
             first_of.extend(cache.cpus.first().map(|cpu| (cpu, *cache)));
         }
         first_of.sort_by_key(|(cpu, cache)| (*cpu, cache.level, cache.kind));
-        let caches_of = |cpus: &CpuSet| -> Vec<String> {
+        let caches_of = |cpus: &mut dyn Iterator<Item = u32>| -> Vec<String> {
             let mut seen = BTreeSet::new();
             let mut caches = Vec::new();
             for cpu in cpus {
@@ -78,13 +78,12 @@ impl Topology {
             tiles.push(CoreTile {
                 name: core.core_id.map_or("core".to_owned(), |id| format!("core {id}")),
                 cpus: core.cpus.iter().collect(),
-                caches: caches_of(&core.cpus),
+                caches: caches_of(&mut core.cpus.iter()),
             });
         }
         for cpu in &self.cpus.online.difference(&covered.unwrap_or_default()) {
-            let alone = CpuSet::from_ids([cpu]).unwrap_or_default();
-            let name = "core unknown".to_owned();
-            tiles.push(CoreTile { name, cpus: vec![cpu], caches: caches_of(&alone) });
+            let caches = caches_of(&mut std::iter::once(cpu));
+            tiles.push(CoreTile { name: "core unknown".to_owned(), cpus: vec![cpu], caches });
         }
         tiles.sort_by_key(|tile| tile.cpus.first().copied());
         tiles
@@ -94,6 +93,11 @@ impl Topology {
         let mut notes = Vec::new();
         if self.numa_nodes.is_empty() {
             notes.push("NUMA nodes unknown".to_owned());
+        }
+        let known = CpuSet::from_ids(self.cores.iter().flat_map(|core| &core.cpus));
+        let unknown = self.cpus.online.difference(&known.unwrap_or_default());
+        if !unknown.is_empty() {
+            notes.push(format!("cores unknown, each CPU drawn as one: CPUs {}", brief(&unknown)));
         }
         if self.caches.is_empty() {
             notes.push("caches unknown".to_owned());

@@ -269,7 +269,7 @@ fn what_is_no_archive_is_told() {
         (&[0; 4096], "no .tar.gz or .tar"),
     ] {
         let error = read(bytes).unwrap_err().to_string();
-        assert!(error.contains(word) && error.contains("tar czf"), "{error}");
+        assert!(error.contains(word) && error.contains("save-topology"), "{error}");
     }
     assert_eq!(problem(&gzip(b"")), ArchiveProblem::NoEntries);
     assert_eq!(problem(&gzip(&[0; 10240])), ArchiveProblem::NoEntries);
