@@ -32,6 +32,9 @@ else
     echo "SKIPPED: Miri needs a nightly toolchain: rustup toolchain install nightly --component miri,rust-src"
 fi
 
+# The benchmarks through cargo, as a user types it.
+step cargo test --locked -p manycore --test front_door -- --ignored
+
 # Instructions of ours and of other crates, counted in one run of an optimised build.
 step cargo test --locked -p manycore --test prices -- --ignored
 

@@ -180,11 +180,13 @@ fn arguments(row: &Row, workload: &Workload, ops: u64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use harness::native::Conditions;
+
     use super::*;
 
     fn points(callgrind: f64, simulated: f64) -> Vec<Point> {
-        let rows = crate::rows::all();
-        let row = &rows[0].row;
+        let make = |_: &Conditions| Err(Unavailable::new("nothing"));
+        let row = &Row { primitive: "locks", id: "mine", kind: "variant", make };
         let of = |engine, instructions_per_op| {
             let figures = Figures { ops: 8, instructions_per_op, rmw_per_op: 1.0 };
             filled(blank(engine, row, &Workload::default(), "r"), Ok(figures))

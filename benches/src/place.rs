@@ -191,6 +191,13 @@ where
     for (_, look) in family.iter().filter(|(shards, _)| ask.counts.contains(shards)) {
         look(&mut examined, ask.lines);
     }
+    if C::PROPERTIES.shards > 1 && family.is_empty() {
+        examined.complaints.push(Complaint {
+            text: "it has shards, and `family` in place.rs has no line for other numbers of them"
+                .into(),
+            detail: serde_json::json!({ "kind": "no_family" }),
+        });
+    }
     examined
 }
 

@@ -332,26 +332,8 @@ mod tests {
     use harness::layout::{Seen, SeenFinding, SeenKind};
 
     use super::*;
-    use crate::place::{Complaint, family};
+    use crate::place::Complaint;
     use crate::place_seen::Sight;
-
-    /// A row with shards is looked at with other numbers of them.
-    #[test]
-    fn every_sharded_row_has_its_family() {
-        let sharded = rows::all().into_iter().filter(|variant| {
-            let shards = variant.properties.iter().find(|(name, _)| *name == "shards");
-            shards.is_some_and(|(_, shards)| shards.parse::<usize>().is_ok_and(|shards| shards > 1))
-        });
-        let missing: Vec<_> = sharded
-            .filter(|variant| {
-                let sizes: Vec<usize> =
-                    family(variant.row.id).iter().map(|&(shards, _)| shards).collect();
-                sizes != [1, 2, 4, 8, 16, 32, 64, 128]
-            })
-            .map(|variant| variant.row.id)
-            .collect();
-        assert!(missing.is_empty(), "{missing:?}: name their families in place.rs");
-    }
 
     #[test]
     fn verdicts() {

@@ -60,36 +60,3 @@ fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     near.truncate(3);
     near
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chosen(primitives: &[&str], globs: &[&str]) -> Result<Vec<String>, String> {
-        let owned = |words: &[&str]| words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>();
-        match variants(crate::rows::all(), &owned(primitives), &owned(globs)) {
-            Ok(variants) => {
-                Ok(variants.iter().map(|v| format!("{}/{}", v.row.primitive, v.row.id)).collect())
-            }
-            Err(failure) => Err(failure.to_string()),
-        }
-    }
-
-    #[test]
-    fn globs_choose() {
-        assert_eq!(chosen(&["locks"], &["m?s"]).unwrap(), ["locks/mcs"]);
-        assert_eq!(chosen(&["locks"], &["tas*"]).unwrap(), ["locks/tas", "locks/tas_neighbour"]);
-        assert_eq!(chosen(&[], &["null"]).unwrap().len(), 4);
-        assert_eq!(chosen(&[], &[]).unwrap().len(), crate::rows::all().len());
-    }
-
-    #[test]
-    fn unknown_names_get_the_nearest() {
-        assert!(chosen(&["lock"], &[]).unwrap_err().contains("nearest: locks"));
-        assert!(chosen(&[], &["tickt"]).unwrap_err().contains("nearest: ticket"));
-        assert!(chosen(&["locks"], &["zzz"]).unwrap_err().contains("there are null, tas"));
-        assert!(chosen(&["queues"], &["ticket"]).is_err());
-        assert!(chosen(&[""], &[]).is_err());
-        assert!(chosen(&[], &[""]).is_err());
-    }
-}

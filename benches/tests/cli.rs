@@ -137,14 +137,26 @@ fn usage_errors_exit_2_and_say_what_to_do() {
 
 #[test]
 fn help_has_examples_and_version_has_the_commit() {
-    for command in
-        ["sweep", "doctor", "list", "topology", "machines", "calibrate", "lines", "validate"]
-    {
+    let machines = text(&manycore(&["machines"]).stdout);
+    let known = |name: &&str| machines.lines().any(|line| line.trim().starts_with(*name));
+    let all = text(&manycore(&["--help"]).stdout);
+    let commands = all.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.take_while(|line| !line.is_empty());
+    let commands = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let commands = commands.filter(|command| !command.is_empty());
+    let commands: Vec<&str> = commands.filter(|command| *command != "help").collect();
+    assert!(commands.len() > 15, "{all}");
+    for command in commands {
         let help = text(&manycore(&[command, "--help"]).stdout);
         assert!(
             help.contains("Examples:") && help.contains(&format!("manycore {command}")),
             "{help}"
         );
+        let examples = help.lines().filter(|line| line.trim().starts_with("manycore "));
+        let words: Vec<&str> = examples.flat_map(str::split_whitespace).collect();
+        for named in words.windows(2).filter(|pair| pair[0] == "--machine").map(|pair| pair[1]) {
+            assert!(named.ends_with(".toml") || known(&named), "{command}: no machine {named}");
+        }
     }
     let version = text(&manycore(&["--version"]).stdout);
     assert!(version.contains("commit ") && version.contains("rustc 1."), "{version}");
@@ -346,6 +358,29 @@ fn oversubscription_is_asked_for() {
     let output = more(&["--oversubscribe"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(lines(&directory.path().join("r.jsonl")).len(), 3);
+}
+
+#[test]
+fn globs_choose_variants_and_unknown_names_get_the_nearest() {
+    let directory = tempfile::tempdir().unwrap();
+    let asked = |more: &[&str]| sweep(directory.path(), &[&["--dry-run", "--json"], more].concat());
+    let chosen = |more: &[&str]| -> Vec<String> {
+        let output = text(&asked(more).stdout);
+        let points = output.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        points.map(|point| point["variant"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(chosen(&["--primitive", "locks", "--variant", "m?s"]), ["mcs"]);
+    assert_eq!(chosen(&["--primitive", "locks", "--variant", "tas*"]), ["tas", "tas_neighbour"]);
+    assert_eq!(chosen(&["--variant", "null"]).len(), 4);
+    for (more, word) in [
+        (&["--variant", "tickt"][..], "nearest: ticket"),
+        (&["--primitive", "locks", "--variant", "zzz"], "there are null, tas"),
+        (&["--primitive", "queues", "--variant", "ticket"], "no variant matches"),
+        (&["--primitive", ""], "no primitive"),
+        (&["--variant", ""], "no variant"),
+    ] {
+        assert_refused(&asked(more), 2, &[word]);
+    }
 }
 
 #[test]
