@@ -39,9 +39,9 @@ Exit codes: 0 done, 1 a step failed, 2 usage, 130 interrupted (what was measured
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioArgs {
     /// The scenario, by its name
-    #[arg(value_name = "NAME", conflicts_with_all = ["all", "list"])]
+    #[arg(value_name = "NAME", conflicts_with = "all")]
     name: Option<String>,
-    /// Tell the scenarios and their parameters
+    /// Tell the scenarios and their parameters, or those of one
     #[arg(long, conflicts_with = "all")]
     list: bool,
     /// Run every scenario
@@ -64,7 +64,7 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cli::ops)]
     ops: Option<u64>,
     /// Seed of everything drawn at random
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_hyphen_values = true, value_parser = seed)]
     seed: u64,
     /// Give a step up after this much real time
     #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true, value_parser = cli::budget)]
@@ -125,15 +125,20 @@ fn threads(text: &str) -> Result<usize, String> {
     cli::size(text, "a number of threads", MAX_CORES as u64)
 }
 
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// When the command line asks for what cannot be, a step fails, or somebody interrupts.
 pub(crate) fn run(arguments: &ScenarioArgs) -> Result<(), Failure> {
-    if arguments.list {
-        return stdout::print(&text::list(&ALL, arguments.json));
-    }
     let chosen = chosen(arguments)?;
+    if arguments.list {
+        return stdout::print(&text::list(&chosen, arguments.json));
+    }
+    check_values(&chosen, &arguments.own.given())?;
     let engine = engine(arguments)?;
     let target = match engine {
         Engine::Simulated => Some(Target::of(arguments.machine.as_deref(), arguments.cores)?),
@@ -176,12 +181,13 @@ fn plan(
 ) -> Result<Plan, Failure> {
     let setting = setting(scenario, arguments, place)?;
     let steps = (scenario.steps)(&setting)
+        .and_then(|steps| setting.check_rate(&steps).map(|()| steps))
         .map_err(|error| Failure::Usage(format!("{}: {error}", scenario.name)))?;
     Ok(Plan::new(scenario, setting, steps))
 }
 
 fn chosen(arguments: &ScenarioArgs) -> Result<Vec<&'static Scenario>, Failure> {
-    if arguments.all {
+    if arguments.all || arguments.list && arguments.name.is_none() {
         return Ok(ALL.to_vec());
     }
     let Some(name) = &arguments.name else {
@@ -239,6 +245,19 @@ fn setting(
     Ok(setting)
 }
 
+/// Refuses what is no value for any of the scenarios that know the parameter.
+fn check_values(chosen: &[&Scenario], given: &[(&str, &str)]) -> Result<(), Failure> {
+    for (name, word) in given {
+        let known = chosen.iter().flat_map(|scenario| scenario.parameters);
+        let mut tried = known.filter(|own| own.name == *name).map(|own| own.parse(word));
+        let Some(first) = tried.next() else { continue };
+        if let (Err(error), true) = (first, tried.all(|other| other.is_err())) {
+            return Err(Failure::Usage(error));
+        }
+    }
+    Ok(())
+}
+
 /// The values of a scenario's parameters. Of all scenarios at once, each takes what it knows.
 pub(crate) fn values(
     scenario: &'static Scenario,
@@ -253,7 +272,11 @@ pub(crate) fn values(
         match own.iter().find(|parameter| parameter.name == *name) {
             Some(parameter) => {
                 let value = parameter.parse(word);
-                values.insert(parameter.name, value.map_err(Failure::Usage)?);
+                let named = |error| match all {
+                    true => format!("{}: {error}", scenario.name),
+                    false => error,
+                };
+                values.insert(parameter.name, value.map_err(|error| Failure::Usage(named(error)))?);
             }
             None if all && anybody => {}
             None => {
@@ -270,31 +293,4 @@ pub(crate) fn values(
         }
     }
     Ok(values)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_parameters_are_unique_and_have_flags() {
-        let mut names: Vec<&str> = ALL.iter().map(|scenario| scenario.name).collect();
-        names.sort_unstable();
-        let all = names.len();
-        names.dedup();
-        assert_eq!(names.len(), all);
-        for scenario in ALL {
-            assert_eq!(scenario.what.split_inclusive(". ").count(), 3, "{}", scenario.name);
-            for parameter in scenario.parameters {
-                let word = parameter.default.to_string();
-                assert_eq!(parameter.parse(&word), Ok(parameter.default), "{}", parameter.name);
-            }
-        }
-    }
-
-    #[test]
-    fn unknown_scenarios_get_the_nearest() {
-        let error = named("false-shareing").err().map(|error| error.to_string());
-        assert!(error.is_some_and(|error| error.contains("nearest: false-sharing")));
-    }
 }

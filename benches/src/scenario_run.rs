@@ -20,8 +20,9 @@ use crate::scenarios::{
 };
 use crate::stdout::{self, note};
 use crate::sweep_command::{catch_signals, doctor, header};
-use crate::sweep_records::{MACHINE, Records};
+use crate::sweep_records::MACHINE;
 use crate::target::Target;
+use crate::written::Written;
 
 /// What to do with what comes of it.
 pub(crate) struct Wanted<'a> {
@@ -76,11 +77,14 @@ impl Plan {
     /// Gives what the steps show, as far as they have figures.
     pub(crate) fn effects(&self) -> Vec<Effect> {
         let done = self.steps.iter().map(|one| Done {
+            setting: &self.setting,
             step: &one.step,
             measured: one.measured.as_ref().and_then(|measured| measured.as_ref().ok()),
             factor: one.factor,
         });
-        (self.scenario.effects)(&done.collect::<Vec<_>>())
+        let mut effects = (self.scenario.effects)(&done.collect::<Vec<_>>());
+        effects.retain(|effect| effect.planned);
+        effects
     }
 
     fn is_begun(&self) -> bool {
@@ -125,7 +129,7 @@ pub(crate) fn follow(plans: Vec<Plan>, wanted: &Wanted<'_>) -> Result<(), Failur
         }
         None => head.doctor = doctor(wanted.host, &Clock::calibrated(&wanted.host.cpuid)),
     }
-    let mut records = Records::at(wanted.out.map(Path::to_path_buf), wanted.json)?;
+    let mut records = Written::open(wanted.out, wanted.json)?;
     records.write(&head)?;
     let mut follower = Follower {
         bar: bar(jobs.len(), wanted.quiet),
@@ -191,7 +195,7 @@ struct Follower {
     plans: Vec<Plan>,
     jobs: Vec<Job>,
     bar: ProgressBar,
-    records: Records,
+    records: Written,
     run: String,
     interrupted: Arc<AtomicBool>,
     json: bool,
@@ -219,11 +223,9 @@ impl Follow for Follower {
     fn result(&mut self, job: usize, ended: Ended) -> io::Result<()> {
         let Job { plan, step, watch } = self.jobs[job];
         let reply = self.reply(ended);
-        self.keep(plan, step, watch, reply).map_err(|failure| {
-            let error = io::Error::other(failure.to_string());
-            self.failure = Some(failure);
-            error
-        })?;
+        if let Err(failure) = self.keep(plan, step, watch, reply) {
+            return Err(self.stopped_by(failure));
+        }
         let last = self.jobs.get(job + 1).is_none_or(|next| next.plan != plan);
         if last { self.print_until(plan + 1) } else { Ok(()) }
     }
@@ -268,6 +270,13 @@ impl Follower {
         self.records.write(&point)
     }
 
+    /// Remembers why the run ends before all is done.
+    fn stopped_by(&mut self, failure: Failure) -> io::Error {
+        let error = io::Error::other(failure.to_string());
+        self.failure = Some(failure);
+        error
+    }
+
     /// Prints the scenarios up to one of them.
     fn print_until(&mut self, plan: usize) -> io::Result<()> {
         while self.printed < plan {
@@ -277,7 +286,7 @@ impl Follower {
             if self.json {
                 note(&text);
             } else {
-                stdout::print(&text).map_err(|failure| io::Error::other(failure.to_string()))?;
+                stdout::print(&text).map_err(|failure| self.stopped_by(failure))?;
             }
         }
         Ok(())
@@ -299,11 +308,14 @@ impl Follower {
             let _ = self.print_until(begun);
             let steps = self.plans.iter().flat_map(|plan| &plan.steps);
             let kept = steps.filter(|one| one.measured.is_some()).count();
-            let place = wanted.out.map_or_else(String::new, |out| format!(" in {}", out.display()));
-            return Err(Failure::Interrupted(format!(
-                "interrupted; kept {kept} of {} steps{place}",
-                self.plans.iter().map(|plan| plan.steps.len()).sum::<usize>()
-            )));
+            let all = self.plans.iter().map(|plan| plan.steps.len()).sum::<usize>();
+            let place = match wanted.out {
+                Some(out) => format!("kept {kept} of {all} steps in {}", out.display()),
+                None => format!("{kept} of {all} steps were measured; --out keeps them"),
+            };
+            let page =
+                wanted.markdown.map_or("", |_| "; no page was written, as it is of whole runs");
+            return Err(Failure::Interrupted(format!("interrupted; {place}{page}")));
         }
         if let Some(path) = wanted.markdown {
             page::write(path, &self.plans, self.machine.as_deref())?;

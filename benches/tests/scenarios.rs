@@ -1,7 +1,7 @@
 //! `manycore scenario` as a user runs it: what each phenomenon has to show, on simulated cores, and
 //! bad input.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -23,6 +23,19 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Each line of the source that is named has a word, and is no brace alone.
+fn statements(told: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let places = told.split([' ', ',', ';', '\n']).filter(|word| word.starts_with("benches/src/"));
+    for place in places {
+        let place = place.trim_end_matches(':');
+        let (file, line) = place.rsplit_once(':').unwrap_or_else(|| panic!("{place}: no line"));
+        let source = fs::read_to_string(root.join(file)).unwrap();
+        let statement = source.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+        assert!(statement.contains(char::is_alphanumeric), "{place}: `{statement}`");
+    }
+}
+
 /// The points of a scenario by step, and what was told.
 struct Ran {
     points: BTreeMap<String, Value>,
@@ -34,6 +47,7 @@ impl Ran {
         let output = run(&[arguments, &["--json"]].concat());
         let told = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{told}");
+        statements(&told);
         let out = text(&output.stdout);
         let records = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let points = records.filter(|record| record["record"] == "point");
@@ -45,6 +59,19 @@ impl Ran {
         let point = &self.points[step];
         let value = &point["metrics"][metric]["value"];
         value.as_f64().unwrap_or_else(|| panic!("{step} has no {metric}: {point}"))
+    }
+
+    /// A line, a lock or a condition is named, or it is said that there is none.
+    fn names_what_is_at_fault(&self) {
+        let words = ["the line at fault: ", "the hottest line: ", " was waited for ", ": no line "];
+        assert!(words.iter().any(|words| self.told.contains(words)), "{}", self.told);
+    }
+
+    /// What is told of an effect.
+    fn effect(&self, begin: &str) -> &str {
+        let begin = format!("→ {begin}");
+        let line = self.told.lines().find(|line| line.starts_with(&begin));
+        line.unwrap_or_else(|| panic!("no `{begin}` in {}", self.told))
     }
 
     /// A figure of one step over that of another.
@@ -72,8 +99,9 @@ fn false_sharing_costs_five_times_on_four_cores_and_its_line_is_named() {
 
 #[test]
 fn sharding_a_counter_pays_thirty_times_at_128() {
-    let ran = Ran::of(&["atomic-vs-sharded", "--ops", "256"]);
+    let ran = Ran::of(&["atomic-vs-sharded"]);
     assert!(ran.ratio("ops_per_s", "sharded", "atomic") >= 30.0, "{}", ran.told);
+    ran.names_what_is_at_fault();
     // Across sockets.
     let time = &ran.points["atomic"]["metrics"]["ns_per_op"];
     let [value, high] = ["value", "high"].map(|key| time[key].as_f64().unwrap());
@@ -87,6 +115,12 @@ fn only_the_racy_increment_loses_updates() {
     for step in ["atomic", "fenced"] {
         assert_eq!(ran.figure(step, "scenario.lost_updates"), 0.0, "{step}");
     }
+    // A median is at most twice the mean.
+    for step in ["racy", "atomic", "fenced"] {
+        let (median, mean) = (ran.figure(step, "latency_ns.p50"), ran.figure(step, "ns_per_op"));
+        assert!(median <= 2.0 * mean, "{step}: {median} {mean}");
+    }
+    ran.names_what_is_at_fault();
 }
 
 #[test]
@@ -95,6 +129,7 @@ fn one_lock_is_slower_on_128_cores_than_on_8_and_shards_mend_it() {
     assert!(ran.ratio("ops_per_s", "one", "one_few") < 1.0, "{}", ran.told);
     assert!(ran.ratio("ops_per_s", "sharded", "one") >= 10.0, "{}", ran.told);
     assert!(ran.told.contains("one: the lock at benches/src/scenarios/global_lru.rs:"));
+    ran.names_what_is_at_fault();
 }
 
 #[test]
@@ -104,6 +139,10 @@ fn bursts_spike_behind_one_queue() {
         ran.figure("one_queue", "latency_ns.p99") / ran.figure("one_queue", "latency_ns.p50");
     assert!(spike >= 10.0, "{spike}");
     assert!(ran.ratio("latency_ns.p99", "one_queue", "sharded") > 1.0, "{}", ran.told);
+    // What bursts bring without the lock is told beside it; who hands out is not counted.
+    assert!(ran.effect("P99 over P50 sharded: ").len() > 24, "{}", ran.told);
+    assert!(ran.figure("one_queue", "fairness_jain") > 0.99, "{}", ran.told);
+    ran.names_what_is_at_fault();
 }
 
 #[test]
@@ -119,6 +158,7 @@ fn idle_time_spreads_with_uneven_tasks_and_stealing_evens_it_out() {
         "{}",
         ran.told
     );
+    ran.names_what_is_at_fault();
 }
 
 #[test]
@@ -127,6 +167,8 @@ fn each_halving_of_a_double_queue_makes_it_slower() {
     let steps = ["cores_8_connections_128", "cores_4_connections_64", "cores_4_connections_32"];
     let p95 = steps.map(|step| ran.figure(step, "latency_ns.p95"));
     assert!(p95.is_sorted_by(|a, b| a < b), "{p95:?}");
+    let fault = "the condition at benches/src/scenarios/double_queue.rs:";
+    assert!(ran.told.contains(fault), "{}", ran.told);
 }
 
 #[test]
@@ -136,6 +178,7 @@ fn the_best_number_of_workers_lies_inside_the_range() {
     let served = workers.map(|workers| ran.figure(&format!("workers_{workers}"), "ops_per_s"));
     let best = (0..workers.len()).max_by(|&a, &b| served[a].total_cmp(&served[b])).unwrap();
     assert!((1..workers.len() - 1).contains(&best), "{served:?}");
+    ran.names_what_is_at_fault();
 }
 
 /// A figure of the machine file.
@@ -161,7 +204,9 @@ fn distances_are_those_of_the_machine_file() {
         let ratio = ran.ratio("ns_per_op", step, "same_l3");
         assert!(off(ratio, of_machine(far) / near) <= 0.25, "{step}: {ratio}");
     }
+    ran.names_what_is_at_fault();
     let ran = Ran::of(&["numa-local", "--ops", "1024"]);
+    ran.names_what_is_at_fault();
     let ratio = ran.ratio("ns_per_op", "remote", "local");
     assert!(off(ratio, of_machine("remote_ns") / of_machine("local_ns")) <= 0.25, "{ratio}");
 }
@@ -175,9 +220,82 @@ fn batches_serve_more_and_pools_need_as_many_workers_as_their_load() {
         "{}",
         ran.told
     );
+    assert!(ran.told.contains("the condition at benches/src/scenarios/batching.rs:"));
     let ran = Ran::of(&["pool-oversize", "--ops", "40", "--pool", "20"]);
+    ran.names_what_is_at_fault();
     assert!(ran.ratio("latency_ns.p99", "per_core", "by_load") >= 2.0, "{}", ran.told);
     assert!(ran.told.contains("per_core: it cannot carry this load: 20.0 k/s offered"));
+}
+
+#[test]
+fn reasons_say_what_the_figures_say() {
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["gateway", "--threads", "2"], "cannot carry this load", "carry this load as well"),
+        (&["global-lru", "--keys", "1", "--threads", "12", "--ops", "160"], "one key", "time only"),
+        (
+            &["global-lru", "--think-ns", "50000", "--threads", "12", "--ops", "8"],
+            "time only",
+            "waited for as well",
+        ),
+        (&["global-lru", "--threads", "7", "--ops", "100"], "one of 7 threads", "few threads over"),
+        (
+            &["shared-queue-spike", "--burst", "1000", "--ops", "20", "--threads", "9"],
+            "no burst came",
+            "with a queue each P99",
+        ),
+        (
+            &["shared-queue-spike", "--rate", "100000000", "--ops", "20", "--threads", "9"],
+            "one queue cannot carry this load",
+            "no burst",
+        ),
+        (
+            &["batching", "--threads", "2", "--ops", "4"],
+            "tasks had 1.00 items on average, of 1 client",
+            "the end of a task takes",
+        ),
+        (&["l3-domain", "--ops", "1"], "no verdict", "the machine file has 267 ns one way, and"),
+        (&["false-sharing", "--threads", "1", "--ops", "64"], "one thread has its line", "nearer"),
+        (
+            &["atomic-vs-sharded", "--threads", "256", "--ops", "256"],
+            "had done nothing when the window closed: --ops is too small",
+            "does not appear",
+        ),
+        (
+            &[
+                "double-queue",
+                "--threads",
+                "2",
+                "--pool",
+                "8",
+                "--rate",
+                "40000",
+                "--service-ns",
+                "20000",
+                "--ops",
+                "8",
+            ],
+            "no verdict, as cores_2_connections_8 cannot carry this load",
+            ": appears",
+        ),
+        (
+            &["pool-oversize", "--pool", "1", "--ops", "10"],
+            "no verdict, as 8 workers",
+            "oversized cannot",
+        ),
+    ];
+    for (arguments, words, contrary) in cases {
+        let told = Ran::of(arguments).told;
+        assert!(told.contains(words), "{arguments:?} lacks `{words}`: {told}");
+        assert!(!told.contains(contrary), "{arguments:?} has `{contrary}`: {told}");
+    }
+}
+
+#[test]
+fn a_run_that_is_short_is_not_said_to_be_too_slow() {
+    let ran = Ran::of(&["gateway", "--ops", "1", "--threads", "40"]);
+    assert!(!ran.told.contains("isolated: it cannot carry"), "{}", ran.told);
+    let ran = Ran::of(&["pool-oversize", "--ops", "10", "--pool", "4"]);
+    assert!(!ran.told.contains("by_load: it cannot carry"), "{}", ran.told);
 }
 
 #[test]
@@ -206,6 +324,23 @@ fn records_repeat_and_are_valid() {
     for record in &once {
         let errors: Vec<String> = schema.iter_errors(record).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}: {record}");
+    }
+}
+
+#[test]
+fn scenarios_have_names_of_their_own_three_sentences_and_defaults_in_range() {
+    let listed = text(&run(&["--list", "--json"]).stdout);
+    let all: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: BTreeSet<&str> = all.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert!(names.len() == all.len() && all.len() >= 13, "{listed}");
+    for one in &all {
+        let what = one["what"].as_str().unwrap();
+        assert_eq!(what.split_inclusive(". ").count(), 3, "{what}");
+        for own in one["parameters"].as_array().unwrap() {
+            let [default, least, most] =
+                ["default", "least", "most"].map(|figure| own[figure].as_f64().unwrap());
+            assert!((least..=most).contains(&default), "{own}");
+        }
     }
 }
 
@@ -240,6 +375,10 @@ fn what_cannot_be_is_refused_with_what_can() {
         (&["thread-cap", "--threads", "2"], "at least 4 threads"),
         (&["pool-oversize", "--rate", "10000000"], "choose fewer with"),
         (&["gateway", "--threads", "1"], "at least 2 threads"),
+        (&["gateway", "--rate", "1", "--ops", "2"], "s to arrive"),
+        (&["shared-queue-spike", "--rate", "1"], "s to arrive"),
+        (&["false-sharing", "--seed", "-1"], "a seed is a whole number"),
+        (&["--all", "--keys", "0"], "--keys is a whole number from 1"),
     ];
     for (arguments, words) in cases {
         let output = run(arguments);
@@ -249,6 +388,9 @@ fn what_cannot_be_is_refused_with_what_can() {
     }
     let output = run(&["false-sharing", "--ops", "64", "--out", "/proc/x/y.jsonl"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let output = run(&["false-sharing", "--ops", "64", "--out", "/dev/full"]);
+    let error = text(&output.stderr);
+    assert!(!error.contains("--resume") && error.matches("error:").count() == 1, "{error}");
 }
 
 #[test]
@@ -360,4 +502,13 @@ fn a_gateway_with_every_flaw_serves_less_on_more_cores_and_mended_it_serves_more
     assert!(ran.ratio("ops_per_s", "isolated", "before_few") > 1.0, "{}", ran.told);
     assert!(ran.ratio("latency_ns.p99", "isolated", "before_few") < 1.0, "{}", ran.told);
     assert!(ran.told.contains("before: it cannot carry this load:"), "{}", ran.told);
+    // Each worker's counters have lines of their own: fewer come from the other socket.
+    let far = "transfers_per_op.cross_socket";
+    assert!(ran.ratio(far, "padded", "bounded") < 1.0, "{}", ran.told);
+    let steps = ["before", "sharded", "bounded", "padded", "capped", "local", "isolated"];
+    for pair in steps.windows(2) {
+        let told = ran.effect(&format!("{} against {}: served ", pair[1], pair[0]));
+        assert!(told.contains("; ") && told.contains("load"), "{told}");
+    }
+    ran.names_what_is_at_fault();
 }

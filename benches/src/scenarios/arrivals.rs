@@ -32,6 +32,15 @@ impl Arrivals {
         Self { burst, ..self }
     }
 
+    /// Counts the requests that come at once, of so many with bursts of `burst`.
+    pub(crate) fn in_bursts(burst: u64, requests: u64) -> u64 {
+        let (alone, cycle) = (burst * BETWEEN_BURSTS, burst * (BETWEEN_BURSTS + 1));
+        if burst < 2 {
+            return 0;
+        }
+        requests / cycle * burst + (requests % cycle).saturating_sub(alone)
+    }
+
     /// Gives the time of the next request.
     pub(crate) fn next(&mut self) -> u64 {
         let cycle = self.burst * (BETWEEN_BURSTS + 1);
@@ -52,6 +61,7 @@ pub(crate) fn generate(
     count: u64,
     mut hand_out: impl FnMut(&mut Turn<'_>, u64),
 ) {
+    turn.stands_apart();
     super::clock::sleep_exactly();
     for _ in 0..count {
         let then = arrivals.next();

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use counters::{AtomicCounter, Counter, ShardedCounter};
+use harness::simulated::MAX_CORES;
 
 use super::effect::ratio;
 use super::job::{Facts, Job, Round};
 use super::measured::Measured;
+use super::reasons::{reason, threads};
 use super::scenario::{Scenario, Step};
 use super::turn::Turn;
 
@@ -27,19 +29,20 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         let few = threads.min(8);
         let mut steps = vec![Step::new("atomic_few", "one word, few threads", few)];
         steps.truncate(usize::from(few < threads));
-        steps.push(Step::new("atomic", "one word", threads).watched(8));
+        steps.push(Step::new("atomic", "one word", threads).watched(1));
         steps.push(Step::new("sharded", "a word and its lines each", threads).variant(1));
         Ok(steps)
     },
     make: |_, step| {
         Ok(match step.variant {
-            0 => Box::new(Counts { words: AtomicCounter::new(), before: AtomicU64::new(0) }),
-            _ => {
-                Box::new(Counts { words: ShardedCounter::<128>::new(), before: AtomicU64::new(0) })
-            }
+            0 => Counts::of(AtomicCounter::new()),
+            _ if step.threads <= FEW => Counts::of(ShardedCounter::<FEW>::new()),
+            _ => Counts::of(ShardedCounter::<MAX_CORES>::new()),
         })
     },
     effects: |done| {
+        let alone = threads(done, "atomic") == 1;
+        let alone = (alone, "one thread has the line for itself, sharded or not".to_owned());
         vec![
             ratio(
                 "throughput, sharded over atomic",
@@ -47,17 +50,20 @@ pub(crate) const SCENARIO: Scenario = Scenario {
                 Measured::throughput,
                 ("sharded", "atomic"),
             )
-            .shown_by(10.0, "there are too few cores, or they are near each other"),
+            .shown_by(10.0, reason(done, &["atomic", "sharded"], [alone])),
             ratio(
                 "throughput of the atomic word, few threads over all",
                 done,
                 Measured::throughput,
                 ("atomic_few", "atomic"),
             )
-            .shown_by(1.05, "the line comes as fast from far cores as from near ones"),
+            .shown_by(1.05, reason(done, &["atomic_few", "atomic"], [])),
         ]
     },
 };
+
+/// Shards for few threads, where there are not more.
+const FEW: usize = 128;
 
 /// A counter with a shard for each thread, or without.
 trait Words: Sync + Send {
@@ -76,7 +82,7 @@ impl Words for AtomicCounter {
     }
 }
 
-impl Words for ShardedCounter<128> {
+impl<const N: usize> Words for ShardedCounter<N> {
     #[inline(always)]
     fn add(&self, thread: usize) {
         self.add_at(thread, 1);
@@ -90,6 +96,12 @@ impl Words for ShardedCounter<128> {
 struct Counts<W> {
     words: W,
     before: AtomicU64,
+}
+
+impl<W: Words + 'static> Counts<W> {
+    fn of(words: W) -> Box<dyn Job + Send> {
+        Box::new(Self { words, before: AtomicU64::new(0) })
+    }
 }
 
 impl<W: Words> Job for Counts<W> {

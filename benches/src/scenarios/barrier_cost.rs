@@ -4,10 +4,12 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crossbeam_utils::CachePadded;
+use harness::report::number::short;
 
 use super::effect::{counted, ratio};
 use super::job::{Facts, Job, Round};
 use super::measured::Measured;
+use super::reasons::{figure, reason, threads};
 use super::scenario::{Scenario, Step};
 use super::turn::Turn;
 
@@ -35,20 +37,30 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         Ok(Box::new(Increments { variant: step.variant, count: CachePadded::default() }))
     },
     effects: |done| {
+        let alone = threads(done, "racy") == 1;
+        let alone = (alone, "one thread has nobody who stores in between".to_owned());
+        let lines = |id| figure(done, id, Measured::transfers);
+        let twice = (
+            lines("racy") > lines("atomic"),
+            format!(
+                "the racy one waits for the line to read it and again to write it: {} lines from \
+                 other cores an operation, where the atomic one has {}",
+                short(lines("racy")),
+                short(lines("atomic"))
+            ),
+        );
         let lost = |what, of| counted(what, done, of, |measured| measured.fact("lost_updates"));
         vec![
-            lost("updates lost without atomicity", "racy")
-                .shown_by(1.05, "no two threads were between load and store at once"),
+            lost("updates lost without atomicity", "racy").shown_by(
+                1.0,
+                reason(done, &[], [alone, (true, "no two were in between at once".into())]),
+            ),
             ratio("time, atomic over racy", done, Measured::ns_per_op, ("atomic", "racy"))
                 .reported(12.3 / 8.7)
-                .shown_by(
-                    1.05,
-                    "the racy one waits for the line twice, to read it and to write it, where the \
-                     atomic one asks once",
-                ),
+                .shown_by(1.05, reason(done, &["racy", "atomic"], [twice])),
             ratio("time, fenced over atomic", done, Measured::ns_per_op, ("fenced", "atomic"))
                 .reported(15.1 / 12.3)
-                .shown_by(1.05, "while a core is in its fence others find the line free"),
+                .shown_by(1.05, reason(done, &["atomic", "fenced"], [])),
         ]
     },
 };

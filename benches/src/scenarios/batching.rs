@@ -3,20 +3,23 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crossbeam_utils::CachePadded;
+use harness::report::number::short;
 
-use super::effect::ratio;
+use super::effect::{Done, Effect, ratio};
 use super::job::{Facts, Job, Round};
 use super::mailbox::Mailbox;
 use super::measured::Measured;
+use super::reasons::{figure, parameter, reason, threads};
 use super::scenario::{Parameter, Scenario, Setting, Step};
+use super::text::{many, time};
 use super::turn::Turn;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "batching",
-    title: "a task for each item against batches of 50",
-    what: "A hundred clients each hand an item to a server and wait for it; the server works on items \
+    title: "a task for each item against batches",
+    what: "Clients each hand an item to a server and wait for it; the server works on items \
            and ends each task by waiting for somebody else, a commit say. With a task for each item \
-           that wait comes with every item; with one for up to fifty, it comes once, and more items \
+           that wait comes with every item; with one for many of them it comes once, and more items \
            are done. The first item of a batch pays for it: it is not done before the last one is.",
     reported: "182 → 893 items/s; 548 → 112 ms; batches of 50, figures that 100 clients, 1.03 ms an item \
                and 4.46 ms a task account for",
@@ -57,34 +60,62 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         ])
     },
     make: |setting, step| Ok(Box::new(Server::new(setting, step))),
-    effects: |done| {
-        vec![
-            ratio(
-                "throughput, batches over single items",
-                done,
-                Measured::throughput,
-                ("batched", "single"),
-            )
-            .reported(893.0 / 182.0)
-            .shown_by(2.0, "the end of a task takes little of an item's time"),
-            ratio(
-                "mean time of an item, single over batches",
-                done,
-                Measured::mean,
-                ("single", "batched"),
-            )
-            .reported(548.0 / 112.0)
-            .shown_by(2.0, "there are too few clients to fill a batch"),
-            ratio(
-                "time that an item is under way with others' work, batches over single",
-                done,
-                |measured| measured.fact("first_item_in_service_ns"),
-                ("batched", "single"),
-            )
-            .shown_by(1.05, "batches are of one item"),
-        ]
-    },
+    effects,
 };
+
+fn effects(done: &[Done<'_>]) -> Vec<Effect> {
+    let both = ["single", "batched"];
+    let tasks = figure(done, "batched", |of| of.fact("tasks"));
+    let items = figure(done, "batched", |of| Some(of.ops_in_all as f64)) / tasks.max(1.0);
+    let (service, end) = (parameter(done, "service-ns"), 1000.0 * parameter(done, "wait-us"));
+    let clients = threads(done, "batched").saturating_sub(1);
+    let little = format!(
+        "tasks had {} items on average, of {} and batches of up to {}",
+        short(items),
+        many(clients, "client"),
+        parameter(done, "batch")
+    );
+    let short_end =
+        format!("the end of a task takes {} beside {} of an item", time(end), time(service));
+    let cases = || [(items < 2.0, little.clone()), (end < service, short_end.clone())];
+    let no_work = format!(
+        "an item takes {} of work, of {} until its task has ended",
+        time(service),
+        time(end)
+    );
+    vec![
+        ratio(
+            "throughput, batches over single items",
+            done,
+            Measured::throughput,
+            ("batched", "single"),
+        )
+        .reported(893.0 / 182.0)
+        .shown_by(2.0, reason(done, &both, cases())),
+        ratio(
+            "mean time of an item, single over batches",
+            done,
+            Measured::mean,
+            ("single", "batched"),
+        )
+        .reported(548.0 / 112.0)
+        .shown_by(2.0, reason(done, &both, cases())),
+        ratio(
+            "time that an item is under way with others' work, batches over single",
+            done,
+            |measured| measured.fact("first_item_in_service_ns"),
+            ("batched", "single"),
+        )
+        .shown_by(
+            1.05,
+            reason(
+                done,
+                &both,
+                [(items < 1.05, little.clone()), (service * items < 0.05 * end, no_work)],
+            ),
+        ),
+    ]
+}
 
 /// One client's item.
 struct Item {
@@ -116,6 +147,7 @@ impl Server {
     }
 
     fn serve(&self, turn: &mut Turn<'_>) {
+        turn.stands_apart();
         super::clock::sleep_exactly();
         let (mut left, mut batch) = (turn.round.ops * (self.items.len() as u64 - 1), Vec::new());
         while left > 0 && self.queue.pop(turn, self.batch, &mut batch) {
@@ -151,10 +183,8 @@ impl Job for Server {
         while turn.goes_on() {
             let began = turn.clock.now();
             self.queue.push(turn, turn.thread);
-            let mut done = turn.lock(&item.done);
-            while !*done {
-                done = item.ready.wait(done).unwrap_or_else(PoisonError::into_inner);
-            }
+            let done = turn.lock(&item.done);
+            let mut done = turn.wait_while(&item.ready, done, |done| !*done);
             *done = false;
             drop(done);
             turn.took(turn.clock.now() - began);

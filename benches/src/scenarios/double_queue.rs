@@ -1,18 +1,20 @@
 //! A pool of connections behind a pool of workers.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 use super::arrivals::{Arrivals, generate};
-use super::effect::{Done, Effect, ratio};
+use super::effect::{Done, Effect, find, ratio};
 use super::job::{Facts, Job, Round};
 use super::mailbox::Mailbox;
 use super::measured::Measured;
+use super::reasons::{HARDLY, reason};
 use super::scenario::{Parameter, Scenario, Setting, Step};
+use super::text::{many, percent};
 use super::turn::Turn;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "double-queue",
-    title: "a connection pool behind a worker pool: 8 cores and 128, 4 and 64, 4 and 32",
+    title: "a connection pool behind a worker pool: cores and connections halved, connections again",
     what: "A request waits for a worker, and then the worker waits for a connection, computes and \
            holds the connection while somebody else answers. Each pool is a queue of its own, and \
            while a request waits in the second one it keeps a place of the first one. Halving the \
@@ -56,12 +58,18 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         let step = |cores: usize, connections: usize| {
             Step::new(
                 format!("cores_{cores}_connections_{connections}"),
-                format!("{pool} workers on {cores} cores, {connections} connections"),
+                format!(
+                    "{} on {}, {}",
+                    many(pool, "worker"),
+                    many(cores, "core"),
+                    many(connections, "connection")
+                ),
                 pool + 1,
             )
             .on((cores + 1).min(setting.cores()))
             .variant(connections)
             .whole()
+            .no_line("no line or lock stands out: hardly anybody waits for a connection")
         };
         Ok(vec![step(cores, pool), step(cores / 2, pool / 2), step(cores / 2, pool / 4)])
     },
@@ -73,9 +81,20 @@ fn effects(done: &[Done<'_>]) -> Vec<Effect> {
     let Some(first) = done.first().map(|one| one.step.id.clone()) else { return Vec::new() };
     let over = |one: &Done<'_>, reported: f64| {
         let what = format!("P95, {} over {first}", one.step.id);
+        let steps = [first.as_str(), one.step.id.as_str()];
+        let exceeded = steps.iter().filter_map(|id| find(done, id)).find(|one| one.is_exceeded());
+        let exceeded = exceeded.map(|one| {
+            let (id, served) = (&one.step.id, one.served());
+            format!("as {id} cannot carry this load, {served}, and waits longer in longer runs")
+        });
+        let enough = format!(
+            "workers wait {} of the time for connections and locks; offer more with --rate",
+            percent(one.waiting())
+        );
         ratio(what, done, Measured::p95, (&one.step.id, &first))
             .reported(reported)
-            .shown_by(1.05, "half as much is still enough for this load; offer more with --rate")
+            .shown_by(1.05, reason(done, &steps, [(one.waiting() < HARDLY, enough)]))
+            .void_if(exceeded)
     };
     done.iter().skip(1).zip([92.0 / 58.0, 186.0 / 58.0]).map(|(one, r)| over(one, r)).collect()
 }
@@ -106,13 +125,10 @@ impl Pools {
     }
 
     fn serve(&self, turn: &mut Turn<'_>) {
-        {
-            let mut free = turn.lock(&self.free);
-            while *free == 0 {
-                free = self.came_back.wait(free).unwrap_or_else(PoisonError::into_inner);
-            }
-            *free -= 1;
-        }
+        let free = turn.lock(&self.free);
+        let mut free = turn.wait_while(&self.came_back, free, |free| *free == 0);
+        *free -= 1;
+        drop(free);
         turn.clock.work(self.service_ns);
         turn.clock.sleep_until(turn.clock.now() + self.wait_ns);
         *turn.lock(&self.free) += 1;
@@ -137,7 +153,7 @@ impl Job for Pools {
         let mut request = Vec::with_capacity(1);
         while let Some(then) = self.requests.pop_one(turn, &mut request) {
             self.serve(turn);
-            turn.took(turn.clock.now().saturating_sub(then));
+            turn.served(then);
             turn.did(1);
         }
     }

@@ -1,10 +1,12 @@
 //! What the steps of a scenario have to show, beside what was reported.
 
 use super::measured::Measured;
-use super::scenario::Step;
+use super::scenario::{Setting, Step};
 
 /// A step with what came of it.
 pub(crate) struct Done<'a> {
+    /// What was asked for.
+    pub(crate) setting: &'a Setting,
     /// The step.
     pub(crate) step: &'a Step,
     /// Its figures, if there are any.
@@ -29,16 +31,39 @@ pub(crate) struct Effect {
     pub(crate) reported: Option<f64>,
     /// The least that shows the effect.
     pub(crate) at_least: f64,
-    /// Why it may not appear.
-    pub(crate) otherwise: &'static str,
-    /// Whether a step was disturbed, so that there is no verdict.
-    pub(crate) disturbed: bool,
+    /// Why it does not appear, as far as the figures tell.
+    pub(crate) otherwise: String,
+    /// Why there is no verdict, if there is none.
+    pub(crate) void: Option<String>,
+    /// What is told instead of a figure.
+    pub(crate) said: Option<String>,
+    /// Whether its steps are among those that were asked for.
+    pub(crate) planned: bool,
 }
 
 impl Effect {
+    /// Something to be told of steps that is more than one figure.
+    pub(crate) fn said(what: impl Into<String>, said: impl Into<String>) -> Self {
+        Self { said: Some(said.into()), ..Self::of(what.into(), None) }
+    }
+
+    fn of(what: String, ours: Option<f64>) -> Self {
+        Self {
+            what,
+            ours,
+            factor: 1.0,
+            reported: None,
+            at_least: 0.0,
+            otherwise: String::new(),
+            void: None,
+            said: None,
+            planned: true,
+        }
+    }
+
     /// Whether it appears; `None` without a figure that can be relied on.
     pub(crate) fn shows(&self) -> Option<bool> {
-        self.ours.filter(|_| !self.disturbed).map(|ours| ours >= self.at_least)
+        self.ours.filter(|_| self.void.is_none()).map(|ours| ours >= self.at_least)
     }
 
     /// Gives the lower and the upper end of the model's band.
@@ -51,9 +76,14 @@ impl Effect {
         Self { reported: Some(reported), ..self }
     }
 
-    /// Says what shows the effect, and why it may not.
-    pub(crate) fn shown_by(self, at_least: f64, otherwise: &'static str) -> Self {
-        Self { at_least, otherwise, ..self }
+    /// Says what shows the effect, and why it does not appear if it does not.
+    pub(crate) fn shown_by(self, at_least: f64, otherwise: impl Into<String>) -> Self {
+        Self { at_least, otherwise: otherwise.into(), ..self }
+    }
+
+    /// Gives no verdict where there is a reason for none.
+    pub(crate) fn void_if(self, why: Option<String>) -> Self {
+        Self { void: self.void.or(why), ..self }
     }
 }
 
@@ -62,8 +92,13 @@ pub(crate) fn find<'a, 'b>(done: &'b [Done<'a>], id: &str) -> Option<&'b Done<'a
     done.iter().find(|one| one.step.id == id)
 }
 
-fn is_disturbed(one: Option<&Done<'_>>) -> bool {
-    one.and_then(|one| one.measured?.disturbed()).is_some()
+/// Says why a step's figures are no ground for a verdict.
+fn void(steps: &[Option<&Done<'_>>]) -> Option<String> {
+    let disturbed = |one: &&Done<'_>| one.measured.and_then(Measured::disturbed).is_some();
+    steps.iter().flatten().find(|one| disturbed(one)).map(|one| match one.setting.machine() {
+        Some(_) => format!("as the window of {} was too short", one.step.id),
+        None => format!("as {} was disturbed", one.step.id),
+    })
 }
 
 /// A figure of one step over that of another.
@@ -73,19 +108,15 @@ pub(crate) fn ratio(
     figure: Figure,
     (of, over): (&str, &str),
 ) -> Effect {
-    let (of, over) = (find(done, of), find(done, over));
+    let steps = [find(done, of), find(done, over)];
     let value = |one: Option<&Done<'_>>| one.and_then(|one| figure(one.measured?));
-    let factor = [of, over].iter().flatten().map(|one| one.factor).fold(1.0, f64::max);
-    let ours = value(of).zip(value(over)).filter(|(_, over)| *over > 0.0);
-    let disturbed = is_disturbed(of) || is_disturbed(over);
+    let ours = value(steps[0]).zip(value(steps[1])).filter(|(_, over)| *over > 0.0);
     Effect {
-        what: what.into(),
-        ours: ours.map(|(of, over)| of / over),
-        factor,
-        reported: None,
+        factor: steps.iter().flatten().map(|one| one.factor).fold(1.0, f64::max),
         at_least: 1.0,
-        otherwise: "",
-        disturbed,
+        void: void(&steps),
+        planned: steps.iter().all(Option::is_some),
+        ..Effect::of(what.into(), ours.map(|(of, over)| of / over))
     }
 }
 
@@ -96,14 +127,7 @@ pub(crate) fn counted(
     of: &str,
     figure: Figure,
 ) -> Effect {
-    let of = find(done, of);
-    Effect {
-        what: what.into(),
-        ours: of.and_then(|one| figure(one.measured?)),
-        factor: 1.0,
-        reported: None,
-        at_least: 0.0,
-        otherwise: "",
-        disturbed: is_disturbed(of),
-    }
+    let step = find(done, of);
+    let ours = step.and_then(|one| figure(one.measured?));
+    Effect { void: void(&[step]), planned: step.is_some(), ..Effect::of(what.into(), ours) }
 }

@@ -4,16 +4,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use counters::{PackedCounter, ShardedCounter};
 use harness::placement::Placement;
+use harness::simulated::MAX_CORES;
 
 use super::effect::{Done, Effect, ratio};
 use super::job::{Facts, Job};
 use super::measured::Measured;
+use super::reasons::{reason, threads};
 use super::scenario::{Scenario, Setting, Step};
 use super::turn::Turn;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "false-sharing",
-    title: "four counters in one line against one line each",
+    title: "counters side by side in one line against one line each",
     what: "Each thread counts in a word of its own, and no word is shared. But eight words lie in one \
            line of 64 bytes, and a core that writes takes the whole line from the others, so each \
            count waits for a transfer. Padding gives each word a line (or a pair, where the machine \
@@ -37,17 +39,21 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     },
     make: |_: &Setting, step: &Step| {
         Ok(match step.variant {
-            0 => Box::new(Counts(PackedCounter::new())),
-            1 => Box::new(Counts(Lines::default())),
-            _ => Box::new(Counts(ShardedCounter::new())),
+            0 if step.threads <= FEW => Box::new(Counts(PackedCounter::<FEW>::new())),
+            0 => Box::new(Counts(PackedCounter::<MAX_CORES>::new())),
+            1 => Box::new(Counts(Lines::new(step.threads))),
+            _ if step.threads <= FEW => Box::new(Counts(ShardedCounter::<FEW>::new())),
+            _ => Box::new(Counts(ShardedCounter::<MAX_CORES>::new())),
         })
     },
     effects: |done: &[Done<'_>]| -> Vec<Effect> {
         let gain = |what, padded, packed| {
-            ratio(what, done, Measured::throughput, (padded, packed)).shown_by(
-                5.0,
-                "the nearer the cores, the less a transfer costs beside the count itself",
-            )
+            let alone = (
+                threads(done, packed) == 1,
+                "one thread has its line for itself, packed or not".to_owned(),
+            );
+            ratio(what, done, Measured::throughput, (padded, packed))
+                .shown_by(5.0, reason(done, &[packed, padded], [alone]))
         };
         vec![
             gain("throughput, padded to a line over packed", "padded_64", "packed")
@@ -60,24 +66,27 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     },
 };
 
+/// Words for few threads, and for as many as there can be.
+const FEW: usize = 128;
+
 /// Words that threads count in.
 trait Words: Sync + Send {
     fn add_at(&self, word: usize);
     fn sum(&self) -> i64;
 }
 
-impl Words for PackedCounter<128> {
+impl<const N: usize> Words for PackedCounter<N> {
     #[inline(always)]
     fn add_at(&self, word: usize) {
         self.add_at(word, 1);
     }
 
     fn sum(&self) -> i64 {
-        (0..128).map(|word| self.sum_at(word)).sum()
+        (0..N).map(|word| self.sum_at(word)).sum()
     }
 }
 
-impl Words for ShardedCounter<128> {
+impl<const N: usize> Words for ShardedCounter<N> {
     #[inline(always)]
     fn add_at(&self, word: usize) {
         self.add_at(word, 1);
@@ -97,9 +106,9 @@ struct Line(AtomicU64);
 #[derive(Debug)]
 struct Lines(Vec<Line>);
 
-impl Default for Lines {
-    fn default() -> Self {
-        Self((0..128).map(|_| Line::default()).collect())
+impl Lines {
+    fn new(words: usize) -> Self {
+        Self((0..words).map(|_| Line::default()).collect())
     }
 }
 
@@ -107,7 +116,7 @@ impl Words for Lines {
     #[inline(always)]
     fn add_at(&self, word: usize) {
         // ORDERING: Relaxed - the count publishes nothing.
-        self.0[word % 128].0.fetch_add(1, Ordering::Relaxed);
+        self.0[word].0.fetch_add(1, Ordering::Relaxed);
     }
 
     fn sum(&self) -> i64 {

@@ -3,12 +3,12 @@
 use harness::placement::Placement;
 
 use super::clock;
-use super::effect::{Done, Effect, Figure, ratio};
+use super::gateway_effects::effects;
 use super::gateway_parts::{Fixes, Gateway};
 use super::global_lru::{KEYS, SHARDS, ZIPF};
 use super::job::{Facts, Job, Round};
-use super::measured::Measured;
 use super::scenario::{Parameter, Scenario, Setting, Step};
+use super::text::many;
 use super::turn::Turn;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
@@ -16,8 +16,8 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     title: "a gateway that got slower on a bigger machine, and its fixes one at a time",
     what: "A request is received, authenticated, limited, looked up, counted, forwarded and logged, and \
            shares on its way a lock around an LRU map, counters side by side, a queue of tasks and \
-           memory of one node. On eight cores these cost little, on 128 each of them is taken from core \
-           to core through L3 groups and sockets, and the gateway serves less than it did. The fixes \
+           memory of one node. On few cores of one L3 group or two these cost some time; on many each of them is \
+           taken from core to core through L3 groups and sockets, and the gateway serves less than it did. The fixes \
            take away one after the other, and at last the machine is used as four small ones.",
     reported: "8 cores: 7-8 k requests/s, P99 55 ms; 128 cores: 3.4 k/s, 280 ms; fixed: up to 1.6 \
                times what 8 cores served, with a lower P99",
@@ -56,29 +56,31 @@ fn steps(setting: &Setting) -> Result<Vec<Step>, String> {
     }
     let (few, cap) = (FEW.min(threads / 2), threads / 2);
     let requests = setting.ops * threads as u64;
-    // The capped workers are on both nodes, where there are two.
-    let both = setting.order(&Placement::CrossNode).is_ok_and(|order| order.len() >= cap);
+    // All workers are on both nodes, where there are two, and so are fewer of them.
+    let both = setting.order(&Placement::CrossNode).is_ok_and(|order| order.len() >= threads);
     let spread = if both { Placement::CrossNode } else { Placement::Compact };
     let step = |id: &str, title: String, threads: usize, fixes: usize| {
         let each = requests.div_ceil(threads as u64);
         Step::new(id, title, threads).variant(fixes).ops(each).whole().watched(4)
     };
+    let all =
+        |id: &str, title: String, fixes| step(id, title, threads, fixes).placed(spread.clone());
     let capped =
         |id: &str, title: String, fixes| step(id, title, cap, fixes).placed(spread.clone());
     let shards = setting.count("shards");
     Ok(vec![
-        step("before_few", format!("every flaw on the small machine: {few} workers"), few, 0),
-        step("before", format!("every flaw, {threads} workers"), threads, 0),
-        step("sharded", format!("the LRU map in {shards} shards"), threads, Fixes::SHARDED),
-        // The lock around the tasks hides what the counters cost: it goes first.
         step(
-            "bounded",
-            "and logs in a bounded buffer of each worker".into(),
-            threads,
-            Fixes::BOUNDED,
+            "before_few",
+            format!("every flaw on the small machine: {}", many(few, "worker")),
+            few,
+            0,
         ),
-        step("padded", "and counters padded and sharded".into(), threads, Fixes::PADDED),
-        capped("capped", format!("and {cap} workers"), Fixes::PADDED),
+        all("before", format!("every flaw, {}", many(threads, "worker")), 0),
+        all("sharded", format!("the LRU map in {}", many(shards, "shard")), Fixes::SHARDED),
+        // The lock around the tasks hides what the counters cost: it goes first.
+        all("bounded", "and logs in a bounded buffer of each worker".into(), Fixes::BOUNDED),
+        all("padded", "and counters padded and sharded".into(), Fixes::PADDED),
+        capped("capped", format!("and {}", many(cap, "worker")), Fixes::PADDED),
         capped("local", "and arenas on the worker's node".into(), Fixes::LOCAL),
         capped(
             "isolated",
@@ -86,47 +88,6 @@ fn steps(setting: &Setting) -> Result<Vec<Step>, String> {
             Fixes::ISOLATED,
         ),
     ])
-}
-
-/// Lines that came from other cores for a request; where the load is carried before and after a fix,
-/// they tell what it brought.
-fn transfers(measured: &Measured) -> Option<f64> {
-    measured.per_op(|counts| counts.smt + counts.same_l3 + counts.same_socket + counts.cross_socket)
-}
-
-fn effects(done: &[Done<'_>]) -> Vec<Effect> {
-    let served = |what, pair| ratio(what, done, Measured::throughput, pair);
-    let p99 = |what, pair| ratio(what, done, Measured::p99, pair);
-    let mut effects = vec![
-        served("requests served with every flaw, few workers over all", ("before_few", "before"))
-            .reported(7.5 / 3.4)
-            .shown_by(1.05, "this load is carried by all workers, whatever they share"),
-        p99("P99 with every flaw, all workers over few", ("before", "before_few"))
-            .reported(280.0 / 55.0)
-            .shown_by(1.05, "few workers cannot carry this load either"),
-        served(
-            "requests served, fixed over few workers with every flaw",
-            ("isolated", "before_few"),
-        )
-        .reported(1.6)
-        .shown_by(1.05, "few workers carry this load; offer more with --rate"),
-        p99("P99, few workers with every flaw over fixed", ("before_few", "isolated"))
-            .shown_by(1.05, "the load is more than the fixed gateway can carry"),
-    ];
-    // What each fix brings by itself, for better or worse.
-    let of_each = |figure: Figure, what: &str| {
-        let fixes = done.iter().skip(1).zip(done.iter().skip(2));
-        let ratios = fixes.map(|(before, after)| {
-            let (of, over) = (after.step.id.as_str(), before.step.id.as_str());
-            let effect = ratio(format!("{what}, {of} over {over}"), done, figure, (of, over));
-            effect.shown_by(0.0, "")
-        });
-        ratios.collect::<Vec<_>>()
-    };
-    effects.extend(of_each(Measured::throughput, "requests served"));
-    effects.extend(of_each(Measured::p99, "P99"));
-    effects.extend(of_each(transfers, "lines from other cores a request"));
-    effects
 }
 
 impl Job for Gateway {
@@ -141,7 +102,7 @@ impl Job for Gateway {
             let then = self.arrival(turn.thread, request);
             turn.clock.sleep_until(then);
             self.serve(turn);
-            turn.took(turn.clock.now().saturating_sub(then));
+            turn.served(then);
             turn.did(1);
         }
     }

@@ -13,6 +13,7 @@ use super::job::Round;
 use super::lru::Lru;
 use super::pages::{LINE_WORDS, touch, untouched};
 use super::scenario::{Setting, Step};
+use super::shards::Shards;
 use super::turn::{Turn, lock};
 use super::zipf::Zipf;
 
@@ -57,13 +58,13 @@ const INSTANCES: usize = 4;
 /// Counters, side by side or on lines of their own.
 enum Words {
     Packed { limits: Box<PackedCounter<CLIENTS>>, metrics: Box<PackedCounter<8>> },
-    Padded { limits: Box<ShardedCounter<CLIENTS>>, metrics: Vec<ShardedCounter<64>> },
+    Padded { limits: Box<ShardedCounter<CLIENTS>>, metrics: Vec<Shards> },
 }
 
 impl Words {
-    fn new(padded: bool) -> Self {
+    fn new(padded: bool, workers: usize) -> Self {
         if padded {
-            let metrics = (0..METRICS).map(|_| ShardedCounter::new()).collect();
+            let metrics = (0..METRICS).map(|_| Shards::new(workers)).collect();
             return Self::Padded { limits: Box::default(), metrics };
         }
         Self::Packed { limits: Box::default(), metrics: Box::default() }
@@ -142,7 +143,7 @@ impl Gateway {
             caches: (0..shards)
                 .map(|_| CachePadded::new(Mutex::new(Lru::new((keys / FITS).div_ceil(shards)))))
                 .collect(),
-            words: CachePadded::new(Words::new(fixes.has(Fixes::PADDED))),
+            words: CachePadded::new(Words::new(fixes.has(Fixes::PADDED), workers)),
             tasks: CachePadded::new(Mutex::new(VecDeque::with_capacity(1 << 16))),
         };
         let most = INSTANCES.min(workers / 2).max(1);

@@ -3,18 +3,21 @@
 use std::sync::Mutex;
 
 use crossbeam_utils::CachePadded;
+use harness::report::number::short;
 
-use super::effect::ratio;
+use super::effect::{Done, Effect, ratio};
 use super::job::{Facts, Job};
 use super::lru::Lru;
 use super::measured::Measured;
+use super::reasons::{HARDLY, MUCH, parameter, reason, threads, waiting};
 use super::scenario::{Parameter, Scenario, Setting, Step};
+use super::text::{many, percent};
 use super::turn::Turn;
 use super::zipf::Zipf;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "global-lru",
-    title: "every request through one lock around one LRU map, against 64 shards",
+    title: "every request through one lock around one LRU map, against shards",
     what: "Each request looks a key up in one map, and as asking makes a key the newest, every look \
            writes, under one lock. One core at a time goes on, and with more and farther cores the \
            lock's line and the list's lines take longer from holder to holder, while those who wait \
@@ -28,41 +31,83 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     steps: |setting| {
         let (threads, few) = (setting.threads, setting.threads.min(8));
         let shards = setting.count("shards");
-        Ok(vec![
-            Step::new("one_few", "one lock, few threads", few).ops(setting.ops * 4),
+        let few = (few < threads)
+            .then(|| Step::new("one_few", "one lock, few threads", few).ops(setting.ops * 4));
+        let all = [
             Step::new("one", "one lock", threads).watched(4),
-            Step::new("sharded", format!("{shards} locks"), threads).variant(1),
-        ])
+            Step::new("sharded", many(shards, "lock"), threads).variant(1),
+        ];
+        Ok(few.into_iter().chain(all).collect())
     },
     make: |setting, step| {
         let shards = if step.variant == 0 { 1 } else { setting.count("shards") };
         Ok(Box::new(Caches::new(setting, shards)))
     },
-    effects: |done| {
-        vec![
-            ratio(
-                "throughput of one lock, few threads over all",
-                done,
-                Measured::throughput,
-                ("one_few", "one"),
-            )
-            .reported(7.5 / 3.4)
-            .shown_by(1.05, "so few threads do not fill the lock, and more of them do"),
-            ratio(
-                "throughput, sharded over one lock",
-                done,
-                Measured::throughput,
-                ("sharded", "one"),
-            )
-            .shown_by(
-                10.0,
-                "the hottest key's shard is busy all the time, or there are few threads",
-            ),
-            ratio("P99, one lock over sharded", done, Measured::p99, ("one", "sharded"))
-                .shown_by(2.0, "few wait for the lock"),
-        ]
-    },
+    effects,
 };
+
+/// The gain that is looked for.
+const GAIN: f64 = 10.0;
+
+fn effects(done: &[Done<'_>]) -> Vec<Effect> {
+    let (few, one, sharded) =
+        (waiting(done, "one_few"), waiting(done, "one"), waiting(done, "sharded"));
+    let all = threads(done, "one");
+    let only = |name: &str| parameter(done, name) == 1.0;
+    let nothing = || match (only("shards"), only("keys")) {
+        (true, _) => (true, "one shard is one lock".to_owned()),
+        (_, is) => (is, "all requests want the one key, so that one shard has them all".to_owned()),
+    };
+    let free = |hardly: f64| {
+        let text = format!("one lock is waited for {} of the time only", percent(one));
+        (one < hardly, text)
+    };
+    let waited = || {
+        let text = format!(
+            "shards are waited for as well, {} of the time: that with the most wanted keys most",
+            percent(sharded)
+        );
+        (sharded >= MUCH, text)
+    };
+    let room = format!(
+        "few threads leave the lock room, they wait {} of the time, and more fill it",
+        percent(few)
+    );
+    let so_few = format!("one lock lets one of {all} threads go on, so that all do not gain more");
+    let most = 1.0 / (1.0 - one).max(0.001);
+    let no_more = format!(
+        "threads wait {} of the time, and without waiting do {} times as much",
+        percent(one),
+        short(most)
+    );
+    vec![
+        ratio(
+            "throughput of one lock, few threads over all",
+            done,
+            Measured::throughput,
+            ("one_few", "one"),
+        )
+        .reported(7.5 / 3.4)
+        .shown_by(1.05, reason(done, &["one_few", "one"], [free(HARDLY), (few < 0.5, room)])),
+        ratio("throughput, sharded over one lock", done, Measured::throughput, ("sharded", "one"))
+            .shown_by(
+                GAIN,
+                reason(
+                    done,
+                    &["one", "sharded"],
+                    [
+                        nothing(),
+                        free(HARDLY),
+                        ((all as f64) < GAIN, so_few),
+                        waited(),
+                        (most < GAIN, no_more),
+                    ],
+                ),
+            ),
+        ratio("P99, one lock over sharded", done, Measured::p99, ("one", "sharded"))
+            .shown_by(2.0, reason(done, &["one", "sharded"], [nothing(), free(HARDLY), waited()])),
+    ]
+}
 
 pub(crate) const KEYS: Parameter =
     Parameter { name: "keys", default: 4096.0, range: (1.0, 1e6), means: "the number of keys" };

@@ -10,7 +10,9 @@ use harness::simulated::Distance;
 use super::effect::ratio;
 use super::job::{Facts, Job, Round};
 use super::measured::Measured;
+use super::reasons::{figure, reason};
 use super::scenario::{Scenario, Setting, Step};
+use super::text::time;
 use super::turn::Turn;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
@@ -41,8 +43,14 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     },
     effects: |done| {
         let far = |what, far, reported| {
+            let ways = [far, "same_l3"].map(|id| figure(done, id, |of| of.fact(ONE_WAY)));
+            let told = ways.map(time);
+            let near = (
+                ways[0] > 0.0 && ways[0] < 1.5 * ways[1],
+                format!("the machine file has {} one way, and {} in one L3", told[0], told[1]),
+            );
             let effect = ratio(what, done, Measured::ns_per_op, (far, "same_l3"));
-            let effect = effect.shown_by(1.5, "the machine's cores are as near to each other");
+            let effect = effect.shown_by(1.5, reason(done, &[far, "same_l3"], [near]));
             if reported > 0.0 { effect.reported(reported) } else { effect }
         };
         vec![
@@ -51,6 +59,9 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         ]
     },
 };
+
+/// The fact with what the machine file says.
+const ONE_WAY: &str = "one_way_by_the_machine_file_ns";
 
 /// What the machine file says of the way between the two cores, in nanoseconds.
 fn machine_ns(setting: &Setting, step: &Step) -> Option<f64> {
@@ -95,10 +106,6 @@ impl Job for Turns {
         if turns != done.iter().sum::<u64>() {
             return Err(format!("{turns} turns, and threads say {done:?}"));
         }
-        Ok(self
-            .machine_ns
-            .map(|ns| ("one_way_by_the_machine_file_ns".into(), ns))
-            .into_iter()
-            .collect())
+        Ok(self.machine_ns.map(|ns| (ONE_WAY.into(), ns)).into_iter().collect())
     }
 }

@@ -27,8 +27,16 @@ pub(crate) struct Measured {
     pub(crate) ops: Vec<u64>,
     /// How long the window was, in nanoseconds.
     pub(crate) time_ns: f64,
-    /// The part of the window in which all threads ran, where they are this host's.
+    /// The part of the window in which all threads ran.
     pub(crate) overlap: Option<f64>,
+    /// Threads that had done nothing when the window closed, where all do the same.
+    pub(crate) idle: usize,
+    /// How many of the first threads hand out or serve what the others do.
+    pub(crate) apart: usize,
+    /// How long threads of this host waited for their CPUs, where nobody else should have them.
+    pub(crate) queued_ns: Option<u64>,
+    /// How latency grew, where requests arrive by themselves.
+    pub(crate) growth: Option<Growth>,
     /// CPU time of all threads, in nanoseconds.
     pub(crate) cpu_ns: f64,
     /// Page faults in the window.
@@ -83,11 +91,58 @@ impl Quantiles {
     }
 }
 
-/// A lock, and how long it was waited for by all threads.
+/// How long requests took that arrived early, and late.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Growth {
+    /// The mean of the first quarter, in nanoseconds.
+    pub(crate) early_ns: f64,
+    /// The mean of the last quarter.
+    pub(crate) late_ns: f64,
+    /// How much later those arrived.
+    pub(crate) apart_ns: f64,
+}
+
+/// Requests of which it can be told whether latency grows.
+const LEAST_REQUESTS: usize = 32;
+
+impl Growth {
+    /// Takes it of requests, each by when it arrived and how long it took.
+    pub(crate) fn of(mut requests: Vec<(u64, u64)>) -> Option<Self> {
+        requests.sort_unstable();
+        let quarter = requests.len() / 4;
+        let mean = |part: &[(u64, u64)], of: fn(&(u64, u64)) -> u64| {
+            part.iter().map(|request| of(request) as f64).sum::<f64>() / part.len() as f64
+        };
+        let (first, last) = (&requests[..quarter], &requests[requests.len() - quarter..]);
+        (requests.len() >= LEAST_REQUESTS).then(|| Self {
+            early_ns: mean(first, |request| request.1),
+            late_ns: mean(last, |request| request.1),
+            apart_ns: mean(last, |request| request.0) - mean(first, |request| request.0),
+        })
+    }
+}
+
+/// How a step gets on with a load that arrives by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// As much is served as arrives.
+    Carried,
+    /// Less is served than arrives, and latency grows.
+    Exceeded,
+    /// The run is too short to tell.
+    Unclear,
+}
+
+/// The part of what is offered that has to be served.
+const CARRIED: f64 = 0.95;
+
+/// A lock or condition, and how long it was waited for by all threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Waited {
     /// Where in the source.
     pub(crate) place: String,
+    /// Whether it is a condition, and not a lock.
+    pub(crate) condition: bool,
     /// How long, in nanoseconds.
     pub(crate) ns: u64,
     /// How often.
@@ -141,7 +196,8 @@ impl Measured {
 
     /// Gives the nanoseconds between two operations of one thread.
     pub(crate) fn ns_per_op(&self) -> Option<f64> {
-        self.throughput().map(|per_s| self.ops.len() as f64 * 1e9 / per_s)
+        let threads = self.ops.len() - self.apart;
+        self.throughput().map(|per_s| threads as f64 * 1e9 / per_s)
     }
 
     /// Gives the time that 50 of 100 operations do not exceed, in nanoseconds.
@@ -164,14 +220,43 @@ impl Measured {
         self.latency.map(|latency| latency.mean)
     }
 
-    /// Gives how evenly threads got on.
+    /// Gives how evenly threads got on, without those that hand out or serve.
     pub(crate) fn fairness(&self) -> Option<f64> {
-        jain(&self.ops)
+        jain(&self.ops[self.apart..])
     }
 
     /// Gives how long locks were waited for an operation, in nanoseconds.
     pub(crate) fn wait_ns(&self) -> f64 {
         self.waits.iter().map(|wait| wait.ns).sum::<u64>() as f64 / self.ops_in_all as f64
+    }
+
+    /// Gives the part of all threads' time in which they waited for locks.
+    pub(crate) fn waiting(&self) -> f64 {
+        let all: u64 = self.waits.iter().map(|wait| wait.ns).sum();
+        all as f64 / self.threads_ns.max(1) as f64
+    }
+
+    /// Says how it got on with its load, if that arrived by itself. Where latency grows by a part
+    /// of the time that passes, so much less was served than arrived.
+    pub(crate) fn load(&self) -> Option<Load> {
+        let (offered, served) = (self.fact("offered_per_s")?, self.throughput()?);
+        if served >= CARRIED * offered {
+            return Some(Load::Carried);
+        }
+        let Some(growth) = self.growth else { return Some(Load::Unclear) };
+        let (grown, times) = (growth.late_ns - growth.early_ns, growth.late_ns / growth.early_ns);
+        // Of few requests latencies differ by chance, and until a queue is as long as it gets.
+        let is_sure = times >= 2.0 || times >= 1.25 && grown >= 2.0 * growth.apart_ns;
+        Some(match grown > (1.0 - CARRIED) * growth.apart_ns {
+            false => Load::Carried,
+            true if is_sure => Load::Exceeded,
+            true => Load::Unclear,
+        })
+    }
+
+    /// Gives the lines that came from other cores for an operation.
+    pub(crate) fn transfers(&self) -> Option<f64> {
+        self.per_op(|counts| counts.smt + counts.same_l3 + counts.same_socket + counts.cross_socket)
     }
 
     /// Gives a count of the simulator's for an operation.
@@ -186,10 +271,28 @@ impl Measured {
 
     /// Says what disturbed it, if anything did.
     pub(crate) fn disturbed(&self) -> Option<String> {
+        let threads = self.ops.len() - self.apart;
+        if self.idle as f64 > (1.0 - LEAST_OVERLAP) * threads as f64 {
+            return Some(format!(
+                "{} of {threads} threads had done nothing when the window closed: --ops is too small, \
+                 or they never had their turn",
+                self.idle
+            ));
+        }
+        let queued = self.queued_ns.unwrap_or(0) as f64 / self.threads_ns.max(1) as f64;
+        if queued > 1.0 - LEAST_OVERLAP {
+            return Some(format!(
+                "threads waited for their CPUs for {:.0} % of their time: others use them",
+                100.0 * queued
+            ));
+        }
         let overlap = self.overlap.filter(|overlap| *overlap < LEAST_OVERLAP)?;
+        let why = match self.counts {
+            Some(_) => "--ops is too small",
+            None => "others use this host's CPUs, or --ops is too small",
+        };
         Some(format!(
-            "all threads ran together for {:.0} % of the window only: others use this host's CPUs, or \
-             --ops is too small",
+            "all threads ran together for {:.0} % of the window only: {why}",
             100.0 * overlap
         ))
     }

@@ -6,8 +6,9 @@
 //! | `scenario`, `effect` | what a scenario says about itself, and what its steps have to show |
 //! | `job`, `turn`, `clock` | what threads do, what they note down, and the time they read |
 //! | `stage`, `step`, `measured` | a step on simulated cores or on this host's, and its figures |
+//! | `reasons`, `source` | what the figures say of what does not appear, and source lines |
 //! | `text`, `page`, `plot`, `records` | what came of it, for readers and for programs |
-//! | `lru`, `zipf`, `mailbox`, `arrivals` | what several scenarios are built from |
+//! | `lru`, `zipf`, `mailbox`, `arrivals`, `shards` | what several scenarios are built from |
 //! | the others | a scenario each |
 //!
 //! Another scenario is a file with a `SCENARIO`, a line in [`ALL`], its shape in
@@ -22,6 +23,7 @@ mod double_queue;
 mod effect;
 mod false_sharing;
 mod gateway;
+mod gateway_effects;
 mod gateway_parts;
 mod global_lru;
 mod job;
@@ -34,9 +36,12 @@ pub(crate) mod page;
 mod pages;
 mod plot;
 mod pool_oversize;
+mod reasons;
 pub(crate) mod records;
 mod scenario;
+mod shards;
 mod shared_queue_spike;
+mod source;
 mod stage;
 mod steal_zipf;
 mod step;

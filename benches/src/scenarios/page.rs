@@ -53,8 +53,10 @@ Written by `manycore scenario --all --markdown docs/phenomena.md` of commit {}: 
 section is a scenario that `manycore scenario NAME` runs. {bands}Figures of
 the field reports are of their machines and programs, and show direction and order of magnitude.
 `L3|socket|cross` are lines that came from cores under the same L3, from the rest of the socket, and
-from another socket; P50 and P99 are of single operations, from when they should have begun where
-they arrive by themselves; lock wait is what threads note who find a lock taken.
+from another socket; P50 and P99 are of single operations, or of the mean of 64 where one takes a few
+nanoseconds, from when they should have begun where they arrive by themselves; lock wait is what
+threads note who find a lock taken or wait for a condition. An effect is within the model's error
+where its band reaches 1.
 
 ",
         env!("MANYCORE_COMMIT")

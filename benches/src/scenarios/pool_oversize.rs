@@ -1,19 +1,21 @@
-//! A pool of a hundred workers for each core, and one that is as large as its load needs.
+//! A pool of very many workers for each core, and one that is as large as its load needs.
 
 use super::arrivals::{Arrivals, generate};
 use super::effect::{Done, Effect, ratio};
 use super::job::{Facts, Job, Round};
 use super::mailbox::Mailbox;
 use super::measured::Measured;
+use super::reasons::{is_carried, is_exceeded, reason, served, threads};
 use super::scenario::{Parameter, Scenario, Setting, Step};
+use super::text::many;
 use super::turn::Turn;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "pool-oversize",
-    title: "a pool of 100 workers a core against one sized by its load",
+    title: "a pool of many workers a core against one sized by its load",
     what: "Tasks compute for a while and wait for somebody else for longer; a pool needs as many \
            workers as tasks are under way on average (rate times mean time), and some more. A pool of as \
-           many as cores has all its workers waiting, and tasks queue up. A hundred a core find their \
+           many as cores has all its workers waiting, and tasks queue up. Very many find their \
            core taken by each other when a burst comes, share it in time slices, and each new worker \
            that is woken brings a cold stack.",
     reported: "dispatch P99 0.15 → 8.7 ms with 100 workers a CPU; sized as 5000/s × 0.2 s = 1000",
@@ -64,31 +66,57 @@ pub(crate) const SCENARIO: Scenario = Scenario {
             Step::new(id, title, workers + 1).on((cores + 1).min(setting.cores())).ops(each).whole()
         };
         Ok(vec![
-            step("per_core", format!("{cores} workers, one a core"), cores),
-            step("oversized", format!("{most} workers"), most),
-            step("by_load", format!("{sized} workers: rate × mean time × 1.5"), sized),
+            step("per_core", format!("{}, one a core", many(cores, "worker")), cores)
+                .no_line("no line or lock stands out: tasks wait until a worker is back"),
+            step("oversized", many(most, "worker"), most).no_line(
+                "no line or lock stands out: what workers share are the cores' time and caches",
+            ),
+            step("by_load", format!("{}: rate × mean time × 1.5", many(sized, "worker")), sized),
         ])
     },
     make: |setting, step| Ok(Box::new(Pool::new(setting, step.threads - 1))),
-    effects: |done: &[Done<'_>]| -> Vec<Effect> {
-        vec![
-            ratio("P99 of dispatch, oversized over sized by load", done, Measured::p99, (
-                "oversized", "by_load",
-            ))
-            .reported(8.7 / 0.15)
-            .shown_by(
-                2.0,
-                "who sleeps in a pool costs nothing here but its cold stack: the kernel that is \
-                 simulated wakes one worker for one task, and tasks are shorter than a time slice, so \
-                 that as many are served in the same order",
-            ),
-            ratio("P99 of dispatch, one a core over sized by load", done, Measured::p99, (
-                "per_core", "by_load",
-            ))
-            .shown_by(2.0, "tasks wait so briefly that a worker a core is enough"),
-        ]
-    },
+    effects,
 };
+
+fn effects(done: &[Done<'_>]) -> Vec<Effect> {
+    let workers = |id: &str| threads(done, id).saturating_sub(1);
+    let [per_core, most, sized] = ["per_core", "oversized", "by_load"].map(workers);
+    let neither = (
+        is_exceeded(done, "by_load"),
+        format!("the cores cannot carry this load with any pool: {}", served(done, "by_load")),
+    );
+    let asleep = "who sleeps in a pool costs nothing here but its cold stack: the kernel that is \
+                  simulated wakes one worker for one task, and a preempted one is back after a slice";
+    let void = neither.0.then(|| format!("as {}", neither.1));
+    let both = is_carried(done, "oversized") && is_carried(done, "by_load");
+    let carries = format!("a worker a core carries this load: {}", served(done, "per_core"));
+    let over = |what: &str, pair: (&str, &str)| {
+        ratio(what, done, Measured::p99, pair).void_if(void.clone())
+    };
+    let what = "P99 of dispatch, oversized over sized by load";
+    let large = match most > sized {
+        true => over(what, ("oversized", "by_load"))
+            .reported(8.7 / 0.15)
+            .shown_by(2.0, reason(done, &["oversized", "by_load"], [(both, asleep.to_owned())])),
+        false => Effect::said(
+            what,
+            format!(
+                "no verdict, as {} in the pool that is to be too large are not more than the \
+                 {sized} that the load needs; ask for more with --pool",
+                many(most, "worker")
+            ),
+        ),
+    };
+    let what = "P99 of dispatch, one a core over sized by load";
+    let small = match per_core == sized {
+        false => over(what, ("per_core", "by_load")).shown_by(
+            2.0,
+            reason(done, &["per_core", "by_load"], [(is_carried(done, "per_core"), carries)]),
+        ),
+        true => Effect::said(what, format!("no verdict, as both are {}", many(sized, "worker"))),
+    };
+    vec![large, small]
+}
 
 /// Threads that a simulated machine may have, less the one that hands out.
 const MOST_WORKERS: usize = 1023;
@@ -137,7 +165,7 @@ impl Job for Pool {
         super::clock::sleep_exactly();
         let mut task = Vec::with_capacity(1);
         while let Some(then) = self.queue.pop_one(turn, &mut task) {
-            turn.took(turn.clock.now().saturating_sub(then));
+            turn.served(then);
             turn.clock.work(self.service_ns);
             turn.clock.sleep_until(turn.clock.now() + self.wait_ns);
             turn.did(1);

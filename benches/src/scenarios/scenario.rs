@@ -97,6 +97,9 @@ pub(crate) enum Where {
     Machine(Box<Machine>),
 }
 
+/// Seconds that requests of a step may take to arrive: less than what is given to a step.
+const LONGEST_S: f64 = 90.0;
+
 /// What was asked for.
 pub(crate) struct Setting {
     /// The cores.
@@ -155,6 +158,28 @@ impl Setting {
         .max(1)
     }
 
+    /// Refuses requests that take longer to arrive than a step may last.
+    ///
+    /// # Errors
+    /// Says how long it would take.
+    pub(crate) fn check_rate(&self, steps: &[Step]) -> Result<(), String> {
+        let rate = self.value("rate");
+        if rate <= 0.0 {
+            return Ok(());
+        }
+        for step in steps {
+            let requests = step.ops.unwrap_or(self.ops) as f64 * step.threads as f64;
+            let seconds = requests / rate;
+            if seconds > LONGEST_S {
+                return Err(format!(
+                    "{requests} requests at {rate} a second take {seconds:.0} s to arrive, and a step \
+                     may last {LONGEST_S} s; choose more with --rate or fewer with --ops"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses more threads than there are cores.
     ///
     /// # Errors
@@ -195,6 +220,8 @@ pub(crate) struct Step {
     pub(crate) ops: Option<u64>,
     /// Whether to look for the line or lock at fault, with so many of its operations as a part.
     pub(crate) watch: Option<u64>,
+    /// What is said where neither a line nor a lock can be at fault.
+    pub(crate) no_line: Option<&'static str>,
 }
 
 /// When the window closes.
@@ -219,6 +246,7 @@ impl Step {
             variant: 0,
             ops: None,
             watch: None,
+            no_line: None,
         }
     }
 
@@ -250,5 +278,10 @@ impl Step {
     /// Looks for what is at fault, with a part of the operations.
     pub(crate) fn watched(self, part: u64) -> Self {
         Self { watch: Some(part), ..self }
+    }
+
+    /// Says what is at fault where that is no line and no lock.
+    pub(crate) fn no_line(self, what: &'static str) -> Self {
+        Self { no_line: Some(what), ..self }
     }
 }

@@ -32,6 +32,9 @@ pub(crate) struct Cost {
     pub(crate) first_ns: f64,
     /// CPU time, in nanoseconds.
     pub(crate) cpu_ns: f64,
+    /// How long threads of this host could have run and waited for their CPUs, in nanoseconds,
+    /// where each has one of its own and the kernel tells.
+    pub(crate) queued_ns: Option<u64>,
     /// Page faults.
     pub(crate) page_faults: u64,
     /// What the simulator counted.
@@ -113,6 +116,7 @@ impl Stage {
                 Ok(Cost {
                     first_ns: report.window.time_ns(),
                     cpu_ns: cpu_ps as f64 / 1e3,
+                    queued_ns: None,
                     page_faults: counts.page_faults,
                     counts: Some(counts.into()),
                     lines: report.lines,
@@ -137,6 +141,12 @@ fn cpu_ns() -> u64 {
     // SAFETY: writes a time to the place given; where it is refused the time stays 0.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// Whether each thread has a CPU of its own.
+fn is_alone(cpus: &[u32]) -> bool {
+    let distinct: std::collections::BTreeSet<_> = cpus.iter().collect();
+    distinct.len() == cpus.len()
 }
 
 /// Threads of this host. They begin together: each waits until all are there.
@@ -184,9 +194,11 @@ fn natively(
         let ended = running.into_iter().flatten().map(|thread| thread.join());
         ended.map(|ended| ended.map_err(|_| panicked())?).collect::<Result<Vec<_>, _>>()
     })?;
+    let queued = usage.iter().map(|one| one.run_queue_wait_ns);
     Ok(Cost {
         first_ns: first_ns.load(Ordering::SeqCst) as f64,
         cpu_ns: usage.iter().map(|one| one.cpu_ns as f64).sum(),
+        queued_ns: if is_alone(cpus) { queued.sum() } else { None },
         page_faults: usage.iter().map(|one| one.minor_faults + one.major_faults).sum(),
         counts: None,
         lines: None,

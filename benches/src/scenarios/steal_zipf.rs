@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
+use harness::report::number::short;
 use harness::stats::SplitMix;
 use queues::{Boxed, MpmcRingVyukov, WithCapacity};
 
@@ -10,6 +11,7 @@ use super::effect::{Done, Effect, Figure, ratio};
 use super::global_lru::ZIPF;
 use super::job::{Facts, Job, Round};
 use super::measured::Measured;
+use super::reasons::{figure, reason};
 use super::scenario::{Parameter, Scenario, Setting, Step};
 use super::turn::Turn;
 use super::zipf::Zipf;
@@ -64,7 +66,28 @@ const LENGTHS: usize = 1000;
 
 fn effects(done: &[Done<'_>]) -> Vec<Effect> {
     let spread: Figure = |measured| measured.fact("idle_spread");
-    let even = "uneven tasks met by chance in equal sums";
+    let spreads = |of: &str, over: &str| {
+        let [of, over] = [of, over].map(|id| short(figure(done, id, |of| of.fact("idle_spread"))));
+        format!("workers are idle with a spread of {of} against {over}")
+    };
+    let lines = ["zipf_shared", "zipf_stealing"].map(|id| figure(done, id, Measured::transfers));
+    let taking = (
+        lines[0] > lines[1],
+        format!(
+            "taking a task from one pool costs {} lines from other cores, and stealing {}",
+            short(lines[0]),
+            short(lines[1])
+        ),
+    );
+    let stolen = figure(done, "zipf_stealing", |of| of.fact("idle_spread"));
+    let kept = (
+        stolen < 0.1,
+        format!(
+            "a thief takes a task at a time, and with uneven tasks workers are idle with a spread of \
+             {} only",
+            short(stolen)
+        ),
+    );
     vec![
         ratio(
             "spread of idle time dealt out, Zipf over uniform",
@@ -72,7 +95,7 @@ fn effects(done: &[Done<'_>]) -> Vec<Effect> {
             spread,
             ("zipf_static", "uniform_static"),
         )
-        .shown_by(5.0, even),
+        .shown_by(5.0, spreads("zipf_static", "uniform_static")),
         ratio(
             "spread of idle time under stealing, Zipf over uniform",
             done,
@@ -80,7 +103,10 @@ fn effects(done: &[Done<'_>]) -> Vec<Effect> {
             ("zipf_stealing", "uniform_stealing"),
         )
         .reported(0.41 / 0.03)
-        .shown_by(2.0, "a thief takes a task at a time, so that at most one long task is left at the end"),
+        .shown_by(
+            2.0,
+            reason(done, &[], [kept, (true, spreads("zipf_stealing", "uniform_stealing"))]),
+        ),
         ratio(
             "mean time until a task is done under stealing, Zipf over uniform",
             done,
@@ -100,21 +126,21 @@ fn effects(done: &[Done<'_>]) -> Vec<Effect> {
             ("zipf_stealing", "uniform_stealing"),
         )
         .reported(18.9 / 42.5)
-        .shown_by(0.0, ""),
+        .shown_by(0.0, String::new()),
         ratio(
             "throughput, stealing over static split",
             done,
             Measured::throughput,
             ("zipf_stealing", "zipf_static"),
         )
-        .shown_by(1.1, even),
+        .shown_by(1.1, spreads("zipf_static", "zipf_stealing")),
         ratio(
             "throughput, shared pool over stealing",
             done,
             Measured::throughput,
             ("zipf_shared", "zipf_stealing"),
         )
-        .shown_by(1.05, "taking from one pool costs more than looking for somebody to steal from"),
+        .shown_by(1.05, reason(done, &["zipf_shared", "zipf_stealing"], [taking])),
     ]
 }
 

@@ -5,7 +5,7 @@ use harness::simulated::on_a_fresh_stack;
 use harness::unavailable::Unavailable;
 
 use super::job::{Job, Round};
-use super::measured::{Measured, Quantiles, Reply, Waited};
+use super::measured::{Growth, Measured, Quantiles, Reply, Waited};
 use super::scenario::{Scenario, Setting, Step, Until};
 use super::stage::Stage;
 use super::turn::{Log, Shared};
@@ -112,9 +112,16 @@ fn one_round(
     };
     let mut facts = facts;
     facts.extend(idle_spread(&logs, &round, time_ns).map(|spread| ("idle_spread".into(), spread)));
-    let native = cost.counts.is_none();
+    let apart = logs.iter().take_while(|log| log.apart).count();
+    let idle = ops[apart..].iter().filter(|done| **done == 0).count();
+    let arrived =
+        logs.iter().flat_map(|log| log.arrivals.iter().copied().zip(log.latencies.iter().copied()));
     let measured = Measured {
-        overlap: native.then(|| overlap(&logs, until)),
+        overlap: Some(overlap(&logs, until)),
+        idle: if until == Until::First { idle } else { 0 },
+        apart,
+        queued_ns: cost.queued_ns,
+        growth: Growth::of(arrived.collect()),
         ops,
         time_ns,
         cpu_ns: cost.cpu_ns,
@@ -154,7 +161,12 @@ fn waits(logs: &[Log]) -> Vec<Waited> {
             Some(waited) => {
                 (waited.ns, waited.times) = (waited.ns + wait.ns, waited.times + wait.times);
             }
-            None => all.push(Waited { place, ns: wait.ns, times: wait.times }),
+            None => all.push(Waited {
+                place,
+                condition: wait.condition,
+                ns: wait.ns,
+                times: wait.times,
+            }),
         }
     }
     all.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.place.cmp(&b.place)));

@@ -3,11 +3,12 @@
 use comfy_table::{CellAlignment, Table, presets};
 use harness::native::Failure as Broken;
 use harness::report::number::short;
-use harness::simulated::{HotPlace, LineReport, Sharing};
+use harness::simulated::{HotLine, HotPlace, LineReport, Sharing};
 
 use super::effect::Effect;
-use super::measured::{Counted, Measured};
+use super::measured::{Counted, Load, Measured};
 use super::scenario::Scenario;
+use super::source::statement_of;
 use crate::scenario_run::{Outcome, Plan};
 
 /// Tells the scenarios.
@@ -171,19 +172,18 @@ pub(crate) fn notes(one: &Outcome) -> Vec<String> {
             notes.extend(not_carried(measured));
             notes.extend(waited(measured));
             let lock = measured.waits.first().map(|wait| wait.place.as_str());
-            notes.extend(one.lines.as_ref().and_then(|lines| at_fault(lines, lock)));
+            notes.extend(one.lines.as_ref().map(|lines| at_fault(lines, lock)));
+            let is_found = one.lines.is_some() || waited(measured).is_some();
+            notes.extend(one.step.no_line.filter(|_| !is_found).map(str::to_owned));
             notes
         }
     }
 }
 
-/// The part of what is offered that has to be served.
-const CARRIED: f64 = 0.95;
-
 /// Says if a load was more than could be carried.
 fn not_carried(measured: &Measured) -> Option<String> {
     let (offered, served) = (measured.fact("offered_per_s")?, measured.throughput()?);
-    (served < CARRIED * offered).then(|| {
+    (measured.load() == Some(Load::Exceeded)).then(|| {
         format!(
             "it cannot carry this load: {}/s offered, {}/s served; its latency grows for as long as \
              the load lasts",
@@ -205,26 +205,34 @@ fn fact(name: &str, value: f64) -> String {
 /// The least part of all threads' time that is told of waiting for a lock.
 const WORTH_TELLING: f64 = 0.02;
 
-/// Names the lock that threads waited for longest.
+/// The least part of an operation's time that is.
+const OF_AN_OPERATION: f64 = 0.05;
+
+/// Names the lock or condition that threads waited for longest.
 fn waited(measured: &Measured) -> Option<String> {
     let wait = measured.waits.first()?;
     let all: u64 = measured.waits.iter().map(|wait| wait.ns).sum();
     let share = wait.ns as f64 / measured.threads_ns.max(1) as f64;
-    (share >= WORTH_TELLING).then(|| {
+    let of_an_operation = measured.wait_ns() / measured.mean()?.max(1.0);
+    (share >= WORTH_TELLING || of_an_operation >= OF_AN_OPERATION).then(|| {
         format!(
-            "the lock at {} was waited for {} times, {} each: {:.0} % of all threads' time, {:.0} % \
-             of all waiting for locks",
+            "the {} at {} was waited for {} times, {} each: {} of all threads' time, {} of all \
+             waiting for locks and conditions",
+            if wait.condition { "condition" } else { "lock" },
             wait.place,
             wait.times,
             time(wait.ns as f64 / wait.times.max(1) as f64),
-            100.0 * share,
-            100.0 * wait.ns as f64 / all.max(1) as f64,
+            percent(share),
+            percent(wait.ns as f64 / all.max(1) as f64),
         )
     })
 }
 
 /// The least part of all transfers, or of the waiting for lines, that makes a line stand out.
 const STANDS_OUT: f64 = 0.05;
+
+/// The least part that makes it the one at fault, and not only the hottest.
+const AT_FAULT: f64 = 0.25;
 
 /// What locks are made of, and what takes them for all scenarios.
 const OF_LOCKS: [&str; 3] = ["library/", "/rustc/", "benches/src/scenarios/turn.rs"];
@@ -235,23 +243,25 @@ fn is_of_a_lock(place: &HotPlace) -> bool {
 }
 
 /// Names the line that cores fought for most; `lock` is the place of the lock that was waited for.
-fn at_fault(lines: &LineReport, lock: Option<&str>) -> Option<String> {
-    let first = lines.lines.first()?;
+fn at_fault(lines: &LineReport, lock: Option<&str>) -> String {
+    let is_shared = |line: &&HotLine| !matches!(line.sharing, Sharing::Private | Sharing::ReadOnly);
     let all = lines.transfers();
-    if all == 0 || matches!(first.sharing, Sharing::Private | Sharing::ReadOnly) {
-        return None;
-    }
     let waiting: u64 = lines.lines.iter().map(|line| line.transfer_ps).sum();
     let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
-    let of_transfers = share(first.transfers.total(), all);
-    let of_waiting = share(first.transfer_ps, waiting);
-    if of_transfers.max(of_waiting) < STANDS_OUT {
-        return Some("no line stands out".to_owned());
-    }
+    let shares =
+        |line: &HotLine| (share(line.transfers.total(), all), share(line.transfer_ps, waiting));
+    let stands_out = |line: &&HotLine| {
+        let (of_transfers, of_waiting) = shares(line);
+        of_transfers.max(of_waiting) >= STANDS_OUT
+    };
+    let Some(first) = lines.lines.iter().filter(is_shared).find(stands_out) else {
+        return "no line stands out".to_owned();
+    };
+    let (of_transfers, of_waiting) = shares(first);
     let ours = first.places.iter().find(|place| !is_of_a_lock(place));
     let what = match (ours, lock, first.places.first()) {
         (Some(place), ..) => {
-            let source = place.line.as_deref().unwrap_or("no source line");
+            let source = statement_of(place).unwrap_or_else(|| "no source line".to_owned());
             format!("{} at {source} ({})", first.object, plain(&place.function))
         }
         (None, Some(lock), _) => {
@@ -262,14 +272,15 @@ fn at_fault(lines: &LineReport, lock: Option<&str>) -> Option<String> {
             format!("{} in {function}", first.object)
         }
     };
-    Some(format!(
-        "the line at fault: {}, {} cores, {what}: {:.0} % of all transfers, {:.0} % of the waiting \
-         for lines",
+    let is_at_fault = of_transfers.max(of_waiting) >= AT_FAULT;
+    format!(
+        "{}: {}, {} cores, {what}: {} of all transfers, {} of the waiting for lines",
+        if is_at_fault { "the line at fault" } else { "the hottest line" },
         first.sharing.text(),
         first.cores.len(),
-        100.0 * of_transfers,
-        100.0 * of_waiting,
-    ))
+        percent(of_transfers),
+        percent(of_waiting),
+    )
 }
 
 /// A function's name without its parameters.
@@ -279,6 +290,9 @@ fn plain(function: &str) -> &str {
 
 /// What an effect shows, beside what was reported.
 pub(crate) fn told(effect: &Effect) -> String {
+    if let Some(said) = &effect.said {
+        return format!("{}: {said}", effect.what);
+    }
     let Some(ours) = effect.ours else {
         return format!("{}: no figure, as a step has none", effect.what);
     };
@@ -291,17 +305,48 @@ pub(crate) fn told(effect: &Effect) -> String {
     let reported = effect
         .reported
         .map_or_else(String::new, |reported| format!(", field report {}", short(reported)));
-    let shown = match effect.shows() {
-        _ if effect.at_least == 0.0 => {
-            return format!("{}: {}{band}{reported}", effect.what, short(ours));
+    let verdict = verdict(effect).map_or_else(String::new, |verdict| format!(": {verdict}"));
+    format!("{}: {}{band}{reported}{verdict}", effect.what, short(ours))
+}
+
+/// Whether an effect appears, and how sure that is; `None` for what is no effect.
+fn verdict(effect: &Effect) -> Option<String> {
+    let (low, high) = effect.band()?;
+    let (least, is_modelled) = (effect.at_least, effect.factor > 1.0);
+    if least == 0.0 {
+        return None;
+    }
+    Some(match (effect.shows(), &effect.void) {
+        (None, why) => format!("no verdict, {}", why.as_deref().unwrap_or("without a figure")),
+        (Some(true), _) if is_modelled && low <= 1.0 => {
+            "appears, within the model's error".to_owned()
         }
-        Some(true) => "appears".to_owned(),
-        None => "no verdict, as a step was disturbed".to_owned(),
-        Some(false) => {
-            format!("does not appear (at least {}): {}", short(effect.at_least), effect.otherwise)
+        (Some(true), _) if low < least => {
+            format!("appears; the band reaches below {}", short(least))
         }
-    };
-    format!("{}: {}{band}{reported}: {shown}", effect.what, short(ours))
+        (Some(true), _) => "appears".to_owned(),
+        (Some(false), _) if is_modelled && high >= least => format!(
+            "does not appear, within the model's error (at least {}): {}",
+            short(least),
+            effect.otherwise
+        ),
+        (Some(false), _) => {
+            format!("does not appear (at least {}): {}", short(least), effect.otherwise)
+        }
+    })
+}
+
+/// A part, in hundredths.
+pub(crate) fn percent(part: f64) -> String {
+    match 100.0 * part {
+        percent if percent > 0.0 && percent < 1.0 => format!("{percent:.1} %"),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+/// How many of something, by its name for one.
+pub(crate) fn many(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// A number in a second.

@@ -7,7 +7,9 @@ use crossbeam_utils::CachePadded;
 use super::effect::{Done, Effect};
 use super::job::{Facts, Job};
 use super::measured::Measured;
+use super::reasons::{HARDLY, reason, waiting};
 use super::scenario::{Parameter, Scenario, Step};
+use super::text::{many, percent};
 use super::turn::Turn;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
@@ -44,8 +46,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         counts.reverse();
         let last = counts.len() - 1;
         let step = |(at, &workers): (usize, &usize)| {
-            let step =
-                Step::new(format!("workers_{workers}"), format!("{workers} workers"), workers);
+            let step = Step::new(format!("workers_{workers}"), many(workers, "worker"), workers);
             if at == last { step.watched(4) } else { step }
         };
         Ok(counts.iter().enumerate().map(step).collect())
@@ -73,18 +74,26 @@ fn effects(done: &[Done<'_>]) -> Vec<Effect> {
         Some(measured.cpu_ns / (measured.ops.len() as f64 * measured.time_ns))
     };
     let (best, all): (&str, &str) = (&best, &all);
+    let number = super::effect::counted("the best number of workers", done, best, |measured| {
+        Some(measured.ops.len() as f64)
+    });
+    let free = format!("the lock is waited for {} of the time", percent(waiting(done, all)));
+    let free = (waiting(done, all) < HARDLY, free);
+    if best == all {
+        let why = reason(done, &[all], [free]);
+        let none = format!("all of them serve most: does not appear: {why}");
+        let none = Effect::said("throughput of the best number of workers over all", none);
+        return vec![number.reported(32.0), none];
+    }
     vec![
-        super::effect::counted("the best number of workers", done, best, |measured| {
-            Some(measured.ops.len() as f64)
-        })
-        .reported(32.0),
+        number.reported(32.0),
         super::effect::ratio(
             "throughput of the best number of workers over all",
             done,
             Measured::throughput,
             (best, all),
         )
-        .shown_by(1.02, "the lock is not busy with as many workers as there are cores"),
+        .shown_by(1.02, reason(done, &[best, all], [free])),
         super::effect::ratio(
             "share of its CPUs' time that a worker uses",
             done,
@@ -92,7 +101,7 @@ fn effects(done: &[Done<'_>]) -> Vec<Effect> {
             (best, all),
         )
         .reported(40.0 / 12.0)
-        .shown_by(1.05, "those who wait spin instead of sleeping"),
+        .shown_by(1.05, reason(done, &[best, all], [])),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_utils::CachePadded;
 use harness::stats::SplitMix;
@@ -10,14 +10,16 @@ use harness::stats::SplitMix;
 use super::clock::Clock;
 use super::job::Round;
 
-/// Of short operations, one in so many is timed.
-const SAMPLED: u64 = 64;
+/// Short operations are timed so many at once.
+const BATCH: u64 = 64;
 
-/// Waiting for one lock.
+/// Waiting for one lock or condition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wait {
     /// Where it was waited for.
     pub(crate) place: &'static Location<'static>,
+    /// Whether it is a condition, and not a lock.
+    pub(crate) condition: bool,
     /// How long, in nanoseconds.
     pub(crate) ns: u64,
     /// How often.
@@ -29,12 +31,16 @@ pub(crate) struct Wait {
 pub(crate) struct Log {
     /// How long operations took, in nanoseconds.
     pub(crate) latencies: Vec<u64>,
+    /// When those requests had arrived, where they do by themselves.
+    pub(crate) arrivals: Vec<u64>,
     /// How long it waited for which lock.
     pub(crate) waits: Vec<Wait>,
     /// How long it had nothing to do, in nanoseconds.
     pub(crate) idle_ns: u64,
     /// Whether it is one of those that are idle when there is nothing to do.
     pub(crate) worker: bool,
+    /// Whether it has no operations of its own.
+    pub(crate) apart: bool,
     /// When it began, by the clock of the step.
     pub(crate) began: u64,
     /// When it ended.
@@ -47,11 +53,13 @@ impl Log {
         if self.latencies.capacity() < room {
             // Touches the pages, so that no later push does.
             self.latencies.resize(room, 1);
+            self.arrivals.resize(room, 1);
         }
         self.latencies.clear();
+        self.arrivals.clear();
         self.waits.clear();
         self.waits.reserve(16);
-        (self.idle_ns, self.worker) = (0, false);
+        (self.idle_ns, self.worker, self.apart) = (0, false, false);
     }
 }
 
@@ -162,18 +170,19 @@ impl Turn<'_> {
         self.done.store(self.count, Ordering::Relaxed);
     }
 
-    /// Does a batch of operations of a few nanoseconds each, and takes the time of the last one.
+    /// Does a batch of operations of a few nanoseconds each, and notes how long one took on
+    /// average: who reads the clock between two of them lets the line go that they need.
     #[inline(always)]
     pub(crate) fn batch(&mut self, mut operation: impl FnMut()) {
-        for _ in 1..SAMPLED {
+        let began = self.clock.now();
+        for _ in 0..BATCH {
             operation();
         }
-        let began = self.clock.now();
-        operation();
         let ended = self.clock.now();
         // Two readings with nothing in between cost what is too much in the first difference.
-        self.took((ended - began).saturating_sub(self.clock.now() - ended));
-        self.did(SAMPLED);
+        let took = (ended - began).saturating_sub(self.clock.now() - ended);
+        self.took((took + BATCH / 2) / BATCH);
+        self.did(BATCH);
     }
 
     /// Notes how long an operation took.
@@ -182,6 +191,20 @@ impl Turn<'_> {
         if self.log.latencies.len() < self.log.latencies.capacity() {
             self.log.latencies.push(ns);
         }
+    }
+
+    /// Notes that a request is served that had arrived at a time.
+    #[inline]
+    pub(crate) fn served(&mut self, arrived: u64) {
+        if self.log.latencies.len() < self.log.latencies.capacity() {
+            self.log.arrivals.push(arrived);
+        }
+        self.took(self.clock.now().saturating_sub(arrived));
+    }
+
+    /// Notes that this thread hands out or serves what the others do.
+    pub(crate) fn stands_apart(&mut self) {
+        self.log.apart = true;
     }
 
     /// Notes that this is a worker: what it does not work until the round ends, it is idle.
@@ -194,12 +217,31 @@ impl Turn<'_> {
         self.log.idle_ns += ns;
     }
 
-    /// Notes that a lock was waited for.
-    pub(crate) fn waited(&mut self, place: &'static Location<'static>, ns: u64) {
+    /// Notes that a lock or a condition was waited for.
+    fn waited(&mut self, place: &'static Location<'static>, condition: bool, ns: u64) {
         match self.log.waits.iter_mut().find(|wait| wait.place == place) {
             Some(wait) => (wait.ns, wait.times) = (wait.ns + ns, wait.times + 1),
-            None => self.log.waits.push(Wait { place, ns, times: 1 }),
+            None => self.log.waits.push(Wait { place, condition, ns, times: 1 }),
         }
+    }
+
+    /// Waits for a condition, and notes how long.
+    #[track_caller]
+    pub(crate) fn wait_while<'m, T>(
+        &mut self,
+        condition: &Condvar,
+        guard: MutexGuard<'m, T>,
+        mut goes_on: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'m, T> {
+        let mut guard = guard;
+        if !goes_on(&mut guard) {
+            return guard;
+        }
+        let began = self.clock.now();
+        let waiting = condition.wait_while(guard, goes_on);
+        guard = waiting.unwrap_or_else(PoisonError::into_inner);
+        self.waited(Location::caller(), true, self.clock.now() - began);
+        guard
     }
 
     /// Takes a lock, and notes how long that took if somebody held it.
@@ -210,7 +252,7 @@ impl Turn<'_> {
         }
         let began = self.clock.now();
         let guard = lock(mutex);
-        self.waited(Location::caller(), self.clock.now() - began);
+        self.waited(Location::caller(), false, self.clock.now() - began);
         guard
     }
 }
