@@ -494,6 +494,30 @@ fn the_page_has_what_the_program_has() {
     assert_eq!(effects(made), effects(kept), "{AGAIN}");
 }
 
+/// Cells of a table's rows, without its head.
+fn rows(text: &str, head: &str) -> Vec<Vec<String>> {
+    let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let cells =
+        |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    rows.map(cells).collect()
+}
+
+#[test]
+fn the_readme_shows_the_gateway_of_the_page() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let page = fs::read_to_string(docs.join("phenomena.md")).unwrap();
+    let readme = fs::read_to_string(docs.join("../README.md")).unwrap();
+    let page = rows(section(&page, "gateway"), "| step | threads |");
+    let readme = rows(&readme, "| step | requests/s |");
+    assert_eq!((page.len(), readme.len()), (8, 8));
+    for (of_page, of_readme) in page.iter().zip(&readme) {
+        // Requests, P50, P99, CPU time, waiting for locks.
+        assert_eq!(of_page[2..6], of_readme[1..5], "{AGAIN}");
+        assert_eq!(of_page[12], of_readme[5], "{AGAIN}");
+    }
+}
+
 #[test]
 fn a_gateway_with_every_flaw_serves_less_on_more_cores_and_mended_it_serves_more() {
     let ran = Ran::of(&["gateway", "--ops", "24"]);

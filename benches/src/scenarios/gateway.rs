@@ -16,9 +16,10 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     title: "a gateway that got slower on a bigger machine, and its fixes one at a time",
     what: "A request is received, authenticated, limited, looked up, counted, forwarded and logged, and \
            shares on its way a lock around an LRU map, counters side by side, a queue of tasks and \
-           memory of one node. On few cores of one L3 group or two these cost some time; on many each of them is \
-           taken from core to core through L3 groups and sockets, and the gateway serves less than it did. The fixes \
-           take away one after the other, and at last the machine is used as four small ones.",
+           memory of one node. On few cores of one L3 group or two these cost some time; on many \
+           each of them is taken from core to core through L3 groups and sockets, and the gateway \
+           serves less than it did. The fixes take away one after the other, and at last the machine \
+           is used as four small ones.",
     reported: "8 cores: 7-8 k requests/s, P99 55 ms; 128 cores: 3.4 k/s, 280 ms; fixed: up to 1.6 \
                times what 8 cores served, with a lower P99",
     threads: 128,
