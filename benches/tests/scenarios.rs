@@ -167,8 +167,7 @@ fn each_halving_of_a_double_queue_makes_it_slower() {
     let steps = ["cores_8_connections_128", "cores_4_connections_64", "cores_4_connections_32"];
     let p95 = steps.map(|step| ran.figure(step, "latency_ns.p95"));
     assert!(p95.is_sorted_by(|a, b| a < b), "{p95:?}");
-    let fault = "the condition at benches/src/scenarios/double_queue.rs:";
-    assert!(ran.told.contains(fault), "{}", ran.told);
+    ran.names_what_is_at_fault();
 }
 
 #[test]
