@@ -62,7 +62,7 @@ fn statement(lines: &[&str], number: usize) -> Option<usize> {
     }
     let indent = |line: &str| line.len() - line.trim_start().len();
     let begins = |line: &&str| !line.trim().is_empty() && indent(line) <= indent(lines[at]);
-    let begin = at - 1 - lines[..at].iter().rev().position(|line| begins(line))?;
+    let begin = at - 1 - lines[..at].iter().rev().position(begins)?;
     let first = lines[begin..at].iter().position(|line| has_words(line))?;
     Some(begin + first + 1)
 }
